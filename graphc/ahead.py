@@ -30,7 +30,7 @@ from graphc.codegen.pipeline.build import key_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import GraphcError
 from graphc.functions.background import Background
-from graphc.functions.callables import Function, Interpreted, Wanted
+from graphc.functions.callables import Function, FunctionRequest, Interpreted
 from graphc.ir.node import user_line
 from graphc.options import NATIVE, TARGETS, options
 from graphc.startup.process import PROCESS
@@ -67,7 +67,7 @@ class Filling:
         self.known: list[Outcome] = []
         self.jobs: list[tuple[str, Job]] = []
 
-    def __call__(self, wanted: Wanted) -> Function | None:
+    def __call__(self, wanted: FunctionRequest) -> Function | None:
         where = str(user_line() or wanted.kernel.name)
         own = [job for stage in wanted.stages for job in self.added(stage, where) if job.target == options.target]
         if wanted.is_cached and options.target in self.targets:
@@ -102,7 +102,7 @@ class Asking:
         self.hits = 0
         self.missing: list[Missing] = []
 
-    def __call__(self, wanted: Wanted) -> Function | None:
+    def __call__(self, wanted: FunctionRequest) -> Function | None:
         if wanted.is_cached:
             self.hits += 1
             return None

@@ -13,7 +13,7 @@ import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.printing import Print, debugprint, min_informative_str, pp, pydotprint
-from graphc.printing.drawing import Arrow, Box, draw
+from graphc.printing.drawing import Arrow, NodePicture, draw
 
 x, y, t = T.dmatrix("x"), T.dvector("y"), T.dtensor3("t")
 f, i, v = T.fvector("f"), T.lscalar("i"), T.lvector("v")
@@ -163,10 +163,10 @@ def test_a_picture_shows_every_op_once(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_long_arrows_go_around_boxes() -> None:
-    boxes = {n: Box((str(n),)) for n in range(40)}
+    boxes = {n: NodePicture((str(n),)) for n in range(40)}
     arrows = [Arrow(n, n + 1) for n in range(39)] + [Arrow(0, n) for n in range(2, 40, 7)]
     assert draw(boxes, arrows).count("<path d=") == len(arrows) + 1
-    assert "<svg" in draw({}, []) and "<svg" in draw({"a": Box(("only",))}, [])
+    assert "<svg" in draw({}, []) and "<svg" in draw({"a": NodePicture(("only",))}, [])
 
 
 def test_the_name_of_a_constant_is_its_own() -> None:

@@ -97,7 +97,7 @@ def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
 
 
 @record()
-class Back:
+class BackwardStep:
     """One backward step. after, made: variables for the cotangents of the next states and of outputs, by number.
     totals: variables for the accumulated cotangents of constants. results: the cotangents of states, the new totals,
     the cotangents of elements. carried, summed, taken: the numbers of the states, constants and sequences these belong
@@ -139,7 +139,7 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     return result
 
 
-def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> Back:
+def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> BackwardStep:
     """The derivative of a step with respect to its float states and the parameters in `asked`. rows: the cotangents of
     outputs, by number."""
     loop = step.loop
@@ -160,13 +160,13 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
     totals = [variable(step.fixed[n].type.dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
-    return Back(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
+    return BackwardStep(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
 
 
 def _loop_back(
     node: Node,
     step: Unrolled,
-    back: Back,
+    back: BackwardStep,
     cotangents: Mapping[int, Node],
     rows: Mapping[int, Node],
     since: int,

@@ -7,9 +7,9 @@ parameters that minimise the mean over all rows plus a penalty, and the state fr
     found = fit(loss, np.zeros(8), x, y, method="newton")                       products with the exact Hessian
     found = fit(loss, np.zeros(8), x, y, method=graphc.optimizers.adam(0.1), epochs=3, batch=4)
 
-The steps are taken here, by SciPy or by an optimiser; the shards' sums are the workers' (`Total`). Each step reads the
-shards that it needs again: dask holds few at a time, unless they are persisted. A worker that is lost costs the shards
-that it had, no step: the parameters and the state are here.
+The steps are taken here, by SciPy or by an optimiser; the shards' sums are the workers' (`SummedLoss`). Each step reads
+the shards that it needs again: dask holds few at a time, unless they are persisted. A worker that is lost costs the
+shards that it had, no step: the parameters and the state are here.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def fit(
     if not data:
         raise ArgumentError("fit: there are no rows: give arrays or frames of dask's")
     rows = [rows_of(each) for each in data]
-    mean = _Mean(Total(loss, params, rows), penalty)
+    mean = _Mean(SummedLoss(loss, params, rows), penalty)
     begin = mean.total.flat if state is None else state.params
     if isinstance(method, Optimizer):
         return _stochastic(mean, rows, method, epochs, batch, seed, state or State(begin), callback)
@@ -115,7 +115,7 @@ def fit(
 class _Mean:
     """The mean loss over rows plus a penalty, of the vector of all parameters."""
 
-    def __init__(self, total: Total, penalty: Callable[[Any], Any] | None) -> None:
+    def __init__(self, total: SummedLoss, penalty: Callable[[Any], Any] | None) -> None:
         self.total = total
         self.rows: float | None = None
 
@@ -239,7 +239,7 @@ HEAD = 2
 """The elements of a shard's vector before the derivative: the value and the number of rows."""
 
 
-class Total:
+class SummedLoss:
     """A loss summed over rows, as a function of one vector of all parameters.
 
     flat: the parameters as a vector; unravel: makes the tree of a vector. Each method takes arrays of rows.
@@ -334,7 +334,7 @@ def value_and_grad(loss: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         >>> value_and_grad(lambda w, x: jnp.sum((w * x) ** 2))(2.0, x)
         (220.0, array(220.))
     """
-    known: dict[Any, Total] = {}
+    known: dict[Any, SummedLoss] = {}
 
     def summed(params: Any, *data: Any) -> tuple[Any, Any]:
         if not data:
@@ -344,7 +344,7 @@ def value_and_grad(loss: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         shapes = [np.shape(each) for each in graphc.tree.leaves(params)]
         form = graphc.tree.structure(params), str(shapes), flat.dtype, *((each.dtype, each.ndim) for each in rows)
         if form not in known:
-            known[form] = Total(loss, params, rows)
+            known[form] = SummedLoss(loss, params, rows)
         value, slope, _ = known[form].value_and_grad(flat, rows)
         return value, unravel(slope)
 

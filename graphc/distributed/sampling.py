@@ -225,7 +225,7 @@ def sample(
 
 
 @record(eq=False)
-class Reached:
+class SamplerState:
     """The state of `Samples`. done: the number of steps made; places: [chains][temperatures] of (place, adaptation)."""
 
     done: int
@@ -315,7 +315,7 @@ def _gathered(found: list[Any], unravel: Callable[[Any], Any], done: int, tune: 
         np.exp([[replica[1].step[1] for replica in each[3]] for each in found]),
         graphc.tree.map(lambda *each: np.stack(each), *[unravel(np.sqrt(each[3][0][1].variances)) for each in found]),
         np.array([each[4] for each in found]),
-        Reached(done, [each[3] for each in found]),
+        SamplerState(done, [each[3] for each in found]),
     )
 
 

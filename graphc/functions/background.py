@@ -25,7 +25,7 @@ from graphc.codegen.pipeline.background import PAUSE, QUEUE, Job
 from graphc.codegen.pipeline.build import work_of
 from graphc.codegen.pipeline.kernel import progress
 from graphc.errors import ArgumentError, GraphcError
-from graphc.functions.callables import Function, Interpreted, Wanted
+from graphc.functions.callables import Function, FunctionRequest, Interpreted
 from graphc.functions.native import Compiled, direct_type
 from graphc.ir.node import Array
 from graphc.ir.source_lines import warn_user
@@ -37,10 +37,10 @@ class Background(Interpreted, Direct):
     """A function that is compiled in other processes: interpreted until its code is in the cache, native then. Calls go
     to native code without Python where those of a compiled function do."""
 
-    def __new__(cls, wanted: Wanted, jobs: Sequence[Job]) -> Background:
+    def __new__(cls, wanted: FunctionRequest, jobs: Sequence[Job]) -> Background:
         return object.__new__(cls if wanted.profile or wanted.call.keys is not None else _direct())
 
-    def __init__(self, wanted: Wanted, jobs: Sequence[Job]) -> None:
+    def __init__(self, wanted: FunctionRequest, jobs: Sequence[Job]) -> None:
         super().__init__(wanted.kernel, wanted.call, wanted.profile)
         self.mode, self.make = "compiled", wanted.make
         self.jobs = list(jobs)
@@ -136,7 +136,7 @@ def _direct() -> type[Background]:
     return direct_type(Background)
 
 
-def begun(wanted: Wanted) -> Function | None:
+def begun(wanted: FunctionRequest) -> Function | None:
     """Return a function whose stages are being compiled; None where other processes cannot compile them."""
     jobs = [QUEUE.add(stage, options.target) for stage in wanted.stages]
     started = [job for job in jobs if job is not None]

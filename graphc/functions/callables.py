@@ -610,7 +610,7 @@ class Function:
 
 
 @record(eq=False)
-class Wanted:
+class FunctionRequest:
     """A function that is to be made in the compiled mode. stages: the kernels that run one after the other. key: that
     of `kernel` in the cache. is_cached: its code is there. make: makes the function, which compiles what is missing."""
 

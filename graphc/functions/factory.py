@@ -19,7 +19,7 @@ from graphc.codegen.pipeline.build import look_up, stages_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.pipeline.restore import codes
 from graphc.errors import StepSizeError
-from graphc.functions.callables import Function, Interpreted, Mode, Wanted
+from graphc.functions.callables import Function, FunctionRequest, Interpreted, Mode
 from graphc.functions.convention import Convention
 from graphc.functions.lowered import Generated, Lowered
 from graphc.functions.native import Compiled, Guarded
@@ -62,7 +62,7 @@ def _construct(
             stages = stages_of(kernel)
         if kind is Compiled and (PROCESS.planner is not None or options.compile == BACKGROUND):
             make = partial(_construct, kind, kernel, call, False, is_asked=False)
-            wanted = Wanted(kernel, call, profile, stages, found.key, found.entry is not None, make)
+            wanted = FunctionRequest(kernel, call, profile, stages, found.key, found.entry is not None, make)
             instead = _instead(wanted) if is_asked else None
             if instead is not None:
                 return instead
@@ -74,7 +74,7 @@ def _construct(
     return made
 
 
-def _instead(wanted: Wanted) -> Function | None:
+def _instead(wanted: FunctionRequest) -> Function | None:
     """Return a function that is not compiled here and now; None where the usual one is to be made."""
     if PROCESS.planner is not None:
         planned: Function | None = PROCESS.planner(wanted)

@@ -1,6 +1,6 @@
 """Layouts: arrays as views of contiguous arrays (variants.py).
 
-In: an array that is not contiguous. Out: a `Based`: a layout, and the base.
+In: an array that is not contiguous. Out: a `LayoutView`: a layout, and the base.
 
 A `Layout` shows an array as a view of a contiguous array of the same rank, the *base*, which is the variant's input. It
 has the order of axes in the base and, for each axis, a step, negative where it goes backwards. This covers transposes,
@@ -40,7 +40,7 @@ class Layout:
 
 
 @record(eq=False)
-class Based:
+class LayoutView:
     """An array as a layout, its base, and the array's sizes along the axes that are not whole."""
 
     layout: Layout
@@ -48,7 +48,7 @@ class Based:
     sizes: tuple[int, ...]
 
 
-def find_base(array: Array) -> Based | None:
+def find_base(array: Array) -> LayoutView | None:
     """Return the base of an array with elements; None where the array is no view of a contiguous array of its rank.
 
     The base may reach beyond the memory of the array, by less than a row of the base. A kernel may take it, for it
@@ -79,7 +79,9 @@ def find_base(array: Array) -> Based | None:
     own = [*accumulate((item, *lengths[:0:-1]), lambda stride, length: stride * length)][::-1]
     base = as_strided(forward, lengths, own)
     layout = Layout(tuple(order), tuple(steps), tuple(whole))
-    return Based(layout, base, tuple(array.shape[axis] for axis, all_ in zip(order, whole, strict=True) if not all_))
+    return LayoutView(
+        layout, base, tuple(array.shape[axis] for axis, all_ in zip(order, whole, strict=True) if not all_)
+    )
 
 
 def _axes(array: Array) -> list[tuple[int, int]]:

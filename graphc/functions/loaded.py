@@ -23,7 +23,7 @@ from typing import Any
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, chosen_settings, difference, made_fingerprint
 from graphc.codegen.llvm.cpu import runnable
-from graphc.codegen.pipeline.kernel import Kernel, Later, Report, parts_of
+from graphc.codegen.pipeline.kernel import Kernel, LazySequence, Report, parts_of
 from graphc.codegen.pipeline.restore import Lookup, settings_of_key
 from graphc.errors import CacheMissError, GraphcError
 from graphc.functions.archive import Damaged, Opened, Place, open_file
@@ -121,14 +121,14 @@ def class_of(mode: Mode) -> type[Function]:
 def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
     """Return the graph of a row over new leaves, and shared variables of the saved values. The graph is read when it is
     first asked for: a call needs none."""
-    whole = Whole(opened, header)
+    whole = RestoredGraph(opened, header)
     updated, count = tuple(whole.variables[place] for place in header["updated"]), header["results"]
     return Kernel(
         header["kernel"],
         whole.inputs,
         whole.variables,
-        Later(lambda: whole.outputs[:count], count),  # type: ignore[arg-type] # it stands for a tuple
-        Later(lambda: zip(updated, whole.outputs[count:], strict=True), len(updated), updated),  # type: ignore[arg-type]
+        LazySequence(lambda: whole.outputs[:count], count),  # type: ignore[arg-type] # it stands for a tuple
+        LazySequence(lambda: zip(updated, whole.outputs[count:], strict=True), len(updated), updated),  # type: ignore[arg-type]
         header["returns"],
         header["threads"],
         tuple(header["mutable"]),
@@ -136,7 +136,7 @@ def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
     )
 
 
-class Whole:
+class RestoredGraph:
     """The graph of a row, over inputs and shared variables that are made before it is read."""
 
     def __init__(self, opened: Opened, header: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from graphc.codegen.cache import store as entries
 from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.pipeline.build import look_up
-from graphc.codegen.pipeline.kernel import Kernel, Later
+from graphc.codegen.pipeline.kernel import Kernel, LazySequence
 from graphc.codegen.pipeline.restore import Lookup
 from graphc.functions.callables import MODES, Function
 from graphc.functions.convention import Convention, In, name_positions
@@ -32,7 +32,7 @@ NOTE = "note"
 
 
 @record(eq=False)
-class Found:
+class CachedCode:
     """An entry of the cache under a text: the function's name, the note given to `store`, the code."""
 
     name: str
@@ -40,7 +40,7 @@ class Found:
     lookup: Lookup
 
 
-def find(text: str) -> Found | None:
+def find(text: str) -> CachedCode | None:
     """Return the entry that any process stored under a text with the same options. None where there is none, where
     functions are not compiled, and where `options.cache` is off."""
     if not _uses_cache():
@@ -49,16 +49,20 @@ def find(text: str) -> Found | None:
     if lookup.entry is None:
         return None
     lookup.report.name = lookup.entry.metadata["name"]
-    return Found(lookup.report.name, lookup.entry.metadata[NOTE], lookup)
+    return CachedCode(lookup.report.name, lookup.entry.metadata[NOTE], lookup)
 
 
 def load(
-    found: Found, inputs: Sequence[Node], make: Callable[[], Sequence[Node]], returns: str, threads: int | str | None
+    found: CachedCode,
+    inputs: Sequence[Node],
+    make: Callable[[], Sequence[Node]],
+    returns: str,
+    threads: int | str | None,
 ) -> Function:
     """Return the function of an entry over new inputs. make: builds the outputs, which must be those that the text
     identifies. returns: "one" or "list", as in the function that was stored."""
     records = [In(node) for node in inputs]
-    outputs: Any = Later(make)
+    outputs: Any = LazySequence(make)
     kernel = Kernel(found.name, tuple(inputs), (), outputs, (), returns, threads, (), options.fast_math)
     return Compiled(kernel, Convention(tuple(records), name_positions(records), None), False, found.lookup)
 

@@ -88,7 +88,7 @@ def as_ufunc(function: Function, others: Sequence[Function], identity: int | Non
     flags = NO_FLOATING_POINT_ERRORS | IS_REORDERABLE * (identity is not None)
     for loop, dtypes in zip(loops, types, strict=True):
         classes = (ctypes.c_void_p * (nin + nout))(*(id(type(np.dtype(dtype))) for dtype in dtypes))
-        begin = BEGIN(Beginning(identity, dtypes[-1]))
+        begin = BEGIN(InitialValue(identity, dtypes[-1]))
         first = [] if identity is None else [Slot(INITIAL, ctypes.cast(begin, ctypes.c_void_p).value)]
         slots = (Slot * 3)(Slot(STRIDED_LOOP, loop.address), *first)
         spec = _Spec(name.value, nin, nout, 0, flags, classes, slots)
@@ -134,7 +134,7 @@ PROMOTER = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, *[ctypes.POINTER(ct
 BEGIN = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_byte, ctypes.c_void_p)
 
 
-class Beginning:
+class InitialValue:
     """The value that a reduction begins with: written to memory that NumPy gives."""
 
     def __init__(self, identity: int | None, dtype: str) -> None:

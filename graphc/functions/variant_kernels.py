@@ -21,7 +21,7 @@ from graphc.startup.record import replace
 
 
 def rebased(kernel: Kernel, layouts: Sequence[Layout | None]) -> Kernel:
-    """Return the kernel that takes the bases of the inputs that have a layout, then the sizes of `Based` as int64."""
+    """Return the kernel that takes the bases of the inputs that have a layout, then sizes (`LayoutView`) as int64."""
     inputs: list[Node] = []
     extents: list[Node] = []
     views: dict[Node, Node] = {}

@@ -23,7 +23,7 @@ from graphc.codegen.call.signature import MOST_COPIED, Signature
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import CacheMissError
 from graphc.functions.callables import building
-from graphc.functions.layouts import Based, Layout, find_base
+from graphc.functions.layouts import Layout, LayoutView, find_base
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
 
@@ -93,7 +93,7 @@ class Variants:
             return None
         return order if all(value.transpose(order).flags.c_contiguous for value, _ in arrays) else None
 
-    def find(self, values: Sequence[Any]) -> tuple[Any, list[Based | None]] | None:
+    def find(self, values: Sequence[Any]) -> tuple[Any, list[LayoutView | None]] | None:
         """Return the entry point for the layouts of these values and the base of each (None for a value that is
         converted as usual). None where no value has a base, or the variant is not there yet."""
         bases = [_base(value, leaf) for value, leaf in zip(values, self.kernel.inputs, strict=True)]
@@ -116,8 +116,8 @@ class Variants:
         return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
 
     @staticmethod
-    def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
-        """Return the arguments of a variant: a base or a converted array for each input, then the sizes of `Based`."""
+    def arguments(bases: Sequence[LayoutView | None], arrays: Sequence[Array | None]) -> list[Any]:
+        """Return the arguments of a variant: a base or a converted array for each input, then sizes (`LayoutView`)."""
         given: list[Any] = [based.base if based else array for based, array in zip(bases, arrays, strict=True)]
         return [*given, *(size for based in bases if based for size in based.sizes)]
 
@@ -176,7 +176,7 @@ class Variants:
         ]
 
 
-def _base(value: Any, leaf: Node) -> Based | None:
+def _base(value: Any, leaf: Node) -> LayoutView | None:
     """The base of a large array that has an input's type and is not contiguous; None for other values."""
     if not _has_type(value, leaf) or value.nbytes <= MOST_COPIED or value.flags.c_contiguous:
         return None

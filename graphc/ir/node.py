@@ -51,7 +51,7 @@ from graphc.ir.traced import (
     traced_hint,
 )
 from graphc.ir.types import Scratchpad, UserType
-from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, of_memory, refuse_in_place, unwritten
+from graphc.ir.writes import IN_PLACE, Immutable, hash_of_a_number, of_memory, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
@@ -297,7 +297,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-class Node(Unchanging):
+class Node(Immutable):
     """A value of the graph: an op applied to arguments. Immutable except for its display name and the user's
     attributes."""
 

@@ -120,7 +120,7 @@ def of_memory(name: str, node: Symbol) -> Any:
     return np.asarray(values).tolist
 
 
-class Unchanging(Symbol):
+class Immutable(Symbol):
     """A tensor that refuses in-place operators and assignments to attributes."""
 
     __slots__ = ()

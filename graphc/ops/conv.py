@@ -60,7 +60,7 @@ MOST_SPATIAL = 3
 
 
 @record()
-class Along:
+class ConvAxis:
     """A convolution along one spatial axis. size, taps, count: of the image, the kernel and the result; high: elements
     of padding behind the image, where the kernel has to fit into the padded image."""
 
@@ -74,7 +74,7 @@ class Along:
     high: Size | None
 
 
-def axes_of(node: Node) -> tuple[Along, ...]:
+def axes_of(node: Node) -> tuple[ConvAxis, ...]:
     """The spatial axes of a convolution."""
     x, w, *numbers = node.args
     rank = x.ndim - 3
@@ -82,7 +82,7 @@ def axes_of(node: Node) -> tuple[Along, ...]:
     lows, counts = given[:rank], given[rank : 2 * rank]
     highs: Sequence[Size | None] = given[2 * rank :] or [None] * rank
     steps = (node.attrs[name] for name in ("strides", "dilations", "spreads"))
-    return tuple(map(Along, x.type.shape[3:], w.type.shape[3:], counts, *steps, lows, highs))
+    return tuple(map(ConvAxis, x.type.shape[3:], w.type.shape[3:], counts, *steps, lows, highs))
 
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -149,7 +149,7 @@ def extent(taps: Size, dilation: int) -> Size:
     return sizes.add(sizes.multiply(sizes.subtract(taps, 1), abs(dilation)), 1)
 
 
-def padded(axis: Along) -> Size:
+def padded(axis: ConvAxis) -> Size:
     """The elements of an image with its padding."""
     spread = extent(axis.size, axis.spread)
     low = axis.low
@@ -257,17 +257,17 @@ def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (of_x, dimshuffle(of_w, (1, 2, 0, *spatial)), *(None for _ in node.args[2:]))
 
 
-def by_image(axis: Along) -> Along:
+def by_image(axis: ConvAxis) -> ConvAxis:
     """The derivative by the image along an axis: a convolution of the cotangent."""
     sign = 1 if axis.stride > 0 else -1
     low = sizes.multiply(axis.low, -sign)
     stride, dilation, spread = sign * axis.spread, -sign * axis.dilation, abs(axis.stride)
-    return Along(axis.count, axis.taps, axis.size, stride, dilation, spread, low, None)
+    return ConvAxis(axis.count, axis.taps, axis.size, stride, dilation, spread, low, None)
 
 
-def by_kernel(axis: Along) -> Along:
+def by_kernel(axis: ConvAxis) -> ConvAxis:
     """The derivative by the kernel along an axis: a convolution of the image with the cotangent."""
-    return Along(axis.size, axis.count, axis.taps, axis.dilation, axis.stride, axis.spread, axis.low, None)
+    return ConvAxis(axis.size, axis.count, axis.taps, axis.dilation, axis.stride, axis.spread, axis.low, None)
 
 
 def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
@@ -293,7 +293,7 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     return dimshuffle(joined, (1, 0, *range(2, joined.ndim)))
 
 
-def make_conv(x: Node, w: Node, axes: Sequence[Along]) -> Node:
+def make_conv(x: Node, w: Node, axes: Sequence[ConvAxis]) -> Node:
     """The convolution along spatial axes as these say (of which `size` and `taps` are those of x and w)."""
     highs = [axis.high for axis in axes if axis.high is not None]
     numbers = [*(axis.low for axis in axes), *(axis.count for axis in axes), *highs]
@@ -333,7 +333,7 @@ def convolve(
         count = sizes.add(sizes.floor_divide(sizes.subtract(whole, taken), stride), 1)
         if dilation < 0:
             low = sizes.add(low, sizes.multiply(sizes.subtract(taps, 1), dilation))
-        axes.append(Along(size, taps, count, stride, dilation, spread, low, high))
+        axes.append(ConvAxis(size, taps, count, stride, dilation, spread, low, high))
     return make_conv(x, w, axes)
 
 

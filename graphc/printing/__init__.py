@@ -25,7 +25,7 @@ from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_val
 from graphc.ir.walk import node_set, nodes_of
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
-from graphc.printing.drawing import Arrow, Box, draw
+from graphc.printing.drawing import Arrow, NodePicture, draw
 from graphc.startup.digest import Digest
 from graphc.theano.owners import Apply
 from graphc.tracing.traced import Jitted
@@ -359,9 +359,9 @@ def d3viz(fct: Any, outfile: str | os.PathLike[str], copy_deps: bool = True, *_a
 
 def picture(
     roots: Sequence[Node], compact: bool, with_ids: bool, colours: Mapping[str, str], longest: int, simple: bool
-) -> tuple[dict[Any, Box], list[Arrow]]:
+) -> tuple[dict[Any, NodePicture], list[Arrow]]:
     """The boxes and arrows of a graph."""
-    boxes: dict[Any, Box] = {}
+    boxes: dict[Any, NodePicture] = {}
     arrows: list[Arrow] = []
     for number, node in enumerate(visible(roots)):
         key: Any = node
@@ -375,7 +375,7 @@ def picture(
         if node.args and (node in roots or not compact):
             label = clipped(node.name or str(node.type), longest)
             fill = COLOURS["output"] if node in roots else "#ffffff"
-            boxes["value", node] = Box((label,), "ellipse", fill, hint=str(node.type))
+            boxes["value", node] = NodePicture((label,), "ellipse", fill, hint=str(node.type))
             arrows.append(Arrow(node, ("value", node)))
     return boxes, arrows
 
@@ -385,18 +385,18 @@ def source_of(arg: Node, roots: Sequence[Node], compact: bool) -> Any:
     return ("value", arg) if arg.args and (arg in roots or not compact) else arg
 
 
-def box_of(node: Node, number: int | None, colours: Mapping[str, str], longest: int, simple: bool) -> Box:
+def box_of(node: Node, number: int | None, colours: Mapping[str, str], longest: int, simple: bool) -> NodePicture:
     """The box of a leaf or an op."""
     where = f" ({node.where})" if node.where else ""
     if node.args:
         label = op_text(node) if number is None else f"{number} {op_text(node)}"
         lines = (clipped(label, longest), *((node.name,) if node.name else ()))
-        return Box(lines, "box", colours.get(node.op.name, COLOURS["op"]), hint=f"{expression(node, 3)}{where}")
+        return NodePicture(lines, "box", colours.get(node.op.name, COLOURS["op"]), hint=f"{expression(node, 3)}{where}")
     kinds: dict[Op, str] = {INPUT: "input", SHARED: "shared"}
     text = leaf_text(node)
     typed = node.op is not CONSTANT and not (simple and node.name)
     lines = (clipped(text, longest), *((str(node.type),) if typed else ()))
-    return Box(lines, "ellipse", COLOURS[kinds.get(node.op, "constant")], hint=f"{text}: {node.type}{where}")
+    return NodePicture(lines, "ellipse", COLOURS[kinds.get(node.op, "constant")], hint=f"{text}: {node.type}{where}")
 
 
 def clipped(text: str, longest: int) -> str:

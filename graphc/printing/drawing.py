@@ -24,7 +24,7 @@ Key: TypeAlias = Any
 
 
 @record()
-class Box:
+class NodePicture:
     """The picture of a node: lines of text, a shape ("box" or "ellipse"), colours, and what a pointer is told."""
 
     lines: tuple[str, ...]
@@ -51,7 +51,7 @@ class Arrow:
     text: str = ""
 
 
-def draw(boxes: Mapping[Key, Box], arrows: Sequence[Arrow], title: str = "") -> str:
+def draw(boxes: Mapping[Key, NodePicture], arrows: Sequence[Arrow], title: str = "") -> str:
     """An SVG of boxes, the tails of arrows above their heads. `arrows` must have no cycle."""
     layers, chains = into_layers(boxes, arrows)
     order_layers(layers, chains)
@@ -81,7 +81,7 @@ def draw(boxes: Mapping[Key, Box], arrows: Sequence[Arrow], title: str = "") -> 
     return "\n".join([head, *named, marker, ground, *parts, "</svg>", ""])
 
 
-def into_layers(boxes: Mapping[Key, Box], arrows: Sequence[Arrow]) -> tuple[list[list[Key]], list[list[Key]]]:
+def into_layers(boxes: Mapping[Key, NodePicture], arrows: Sequence[Arrow]) -> tuple[list[list[Key]], list[list[Key]]]:
     """The boxes in layers, with the points between that arrows need, and for each arrow what it goes through."""
     below: dict[Key, list[Key]] = {key: [] for key in boxes}
     above: dict[Key, list[Key]] = {key: [] for key in boxes}
@@ -174,7 +174,7 @@ def spread(layer: Sequence[Key], wanted: Mapping[Key, float], widths: Mapping[Ke
 
 
 def line_of(
-    arrow: Arrow, chain: Sequence[Key], boxes: Mapping[Key, Box], x: Mapping[Key, float], y: Mapping[Key, float]
+    arrow: Arrow, chain: Sequence[Key], boxes: Mapping[Key, NodePicture], x: Mapping[Key, float], y: Mapping[Key, float]
 ) -> str:
     """A curve from the lower edge of its first point to the upper one of its last, and its text."""
     spots = [(x[key], y[key]) for key in chain]
@@ -192,7 +192,7 @@ def line_of(
     return f'{line}\n<text {at} font-size="10" fill="#777777">{escaped(arrow.text)}</text>'
 
 
-def shape_of(box: Box, x: float, y: float) -> str:
+def shape_of(box: NodePicture, x: float, y: float) -> str:
     """A box or an ellipse with its text."""
     style = f'fill="{box.fill}" stroke="{box.stroke}"'
     if box.shape == "ellipse":

@@ -54,7 +54,7 @@ def text_of(model: Any) -> tuple[str, list[Any]] | None:
         return None
     if type(model).logp is not pymc.Model.logp or "logp" in vars(model):
         return None
-    teller = Teller()
+    teller = Serializer()
     try:
         lines = [
             *versions, teller.of([getattr(pytensor.config, name) for name in SETTINGS]),
@@ -71,12 +71,12 @@ def text_of(model: Any) -> tuple[str, list[Any]] | None:
 
 def rules() -> str:
     """A digest of the rules by which PyMC finds log-densities of expressions: anybody may add some."""
-    teller = Teller()
+    teller = Serializer()
     lines = list(rules_of(teller, rewriting.logprob_rewrites_db))
     return digest_of("\n".join([*lines, *teller.lines]).encode())
 
 
-def rules_of(teller: Teller, database: Any) -> Iterator[str]:
+def rules_of(teller: Serializer, database: Any) -> Iterator[str]:
     for name, found in database.__db__.items():
         for rule in found:
             if isinstance(rule, RewriteDatabase):
@@ -86,7 +86,7 @@ def rules_of(teller: Teller, database: Any) -> Iterator[str]:
                 yield f"{name}: {teller.of(type(rule) if made is None else made)}"
 
 
-class Teller:
+class Serializer:
     """Writes values down, variables and ops once each. lines: the definitions. data: the shared variables."""
 
     def __init__(self) -> None:

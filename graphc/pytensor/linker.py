@@ -44,7 +44,7 @@ class Stage:
         self.left: list[Any] = []
 
 
-class Walk:
+class Stages:
     """The stages of a graph.
 
     refused: for each kind of op that is left to PyTensor, why. checks: the exceptions of checks by their messages.
@@ -163,9 +163,9 @@ def compiled(
     return joined([step for stage in walk.stages for step in steps_of(stage)], walk, inputs, outputs)
 
 
-def walk_of(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool, table: Table) -> Walk:
+def walk_of(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool, table: Table) -> Stages:
     """The stages of a graph, and a warning of each kind of op that is left to PyTensor, once."""
-    walk = Walk(inputs, outputs, strict, table)
+    walk = Stages(inputs, outputs, strict, table)
     for kind, why in walk.refused.items():
         if kind not in WARNED:
             WARNED.add(kind)
@@ -174,7 +174,7 @@ def walk_of(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool, table: 
 
 
 def joined(
-    steps: Sequence[Step], walk: Walk, inputs: Sequence[Any], outputs: Sequence[Any]
+    steps: Sequence[Step], walk: Stages, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Callable[..., Sequence[Any]]:
     """The function that takes the steps of a walk."""
     if len(steps) == 1 and list(steps[0].takes) == list(inputs) and list(steps[0].gives) == list(outputs):
@@ -258,13 +258,13 @@ def raising(run: Callable[..., Any], checks: dict[str, type[Exception]]) -> Call
     return call
 
 
-class AsWritten(RewriteDatabaseQuery):  # type: ignore[misc]
+class NoRewrites(RewriteDatabaseQuery):  # type: ignore[misc]
     """A rewriter without rewrites, except those that choose the table for checks of parameters (TABLES)."""
 
-    def including(self, *tags: str) -> AsWritten:
-        return AsWritten(self.include.union([f"graphc_{tag}" for tag in tags if tag in TABLES]))
+    def including(self, *tags: str) -> NoRewrites:
+        return NoRewrites(self.include.union([f"graphc_{tag}" for tag in tags if tag in TABLES]))
 
-    def excluding(self, *tags: str) -> AsWritten:
+    def excluding(self, *tags: str) -> NoRewrites:
         return self
 
 
@@ -284,7 +284,7 @@ def register() -> None:
     if NAME not in predefined_linkers:
         register_linker(NAME, GraphcLinker())
     if NAME not in predefined_modes:
-        register_mode(NAME, Mode(GraphcLinker(), optimizer=AsWritten([])))
+        register_mode(NAME, Mode(GraphcLinker(), optimizer=NoRewrites([])))
         for tag, table in TABLES.items():
             optdb.register(f"graphc_{tag}", Choice(table), position=0, use_db_name_as_tag=False)
         admit(config._config_var_dict["mode"])

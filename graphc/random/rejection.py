@@ -268,9 +268,11 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
     """Poisson numbers of mean `lam`: for a mean below 10 the distribution is added up, above that Hörmann's method
     PTRS (Insurance: Mathematics and Economics 12, 1993). -1 where the mean is negative, NaN, or too large."""
 
-    def hat_of(mean: Node) -> _Hat:
+    def hat_of(mean: Node) -> _TransformedRejection:
         b = 0.931 + 2.53 * E("sqrt", mean)
-        return _Hat(-0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4))
+        return _TransformedRejection(
+            -0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4)
+        )
 
     def small(limit: Node, mean: Node) -> Node:
         return _add_up(limit, exp(-mean), lambda k: mean / k)
@@ -280,7 +282,7 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
         return lambda k: k * log_mean - mean - log_factorial(k)
 
     own, (mean,) = sized("poisson", shape, lam)
-    drawn = _added_up_or_tried("poisson", _Ways(lambda mean: mean, small, hat_of, chance_of), key, own, mean)
+    drawn = _added_up_or_tried("poisson", _TwoMethods(lambda mean: mean, small, hat_of, chance_of), key, own, mean)
     return whole(drawn, E("greater_equal", mean, 0), dtype)
 
 
@@ -291,12 +293,12 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
     def rarer(chance: Node) -> Node:
         return E("where", E("less_equal", chance, 0.5), chance, 1.0 - chance)
 
-    def hat_of(count: Node, chance: Node) -> _Hat:
+    def hat_of(count: Node, chance: Node) -> _TransformedRejection:
         q = rarer(chance)
         width = E("sqrt", count * q * (1.0 - q))
         b = 1.15 + 2.53 * width
         a, c, quick = -0.0873 + 0.0248 * b + 0.01 * q, count * q + 0.5, 0.92 - 4.2 / b
-        return _Hat(a, b, c, quick, (2.83 + 5.1 / b) * width, count)
+        return _TransformedRejection(a, b, c, quick, (2.83 + 5.1 / b) * width, count)
 
     def small(limit: Node, count: Node, chance: Node) -> Node:
         q = rarer(chance)
@@ -314,7 +316,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
         return log_chance
 
     own, (count, chance) = sized("binomial", shape, n, p)
-    ways = _Ways(lambda count, chance: count * rarer(chance), small, hat_of, chance_of)
+    ways = _TwoMethods(lambda count, chance: count * rarer(chance), small, hat_of, chance_of)
     drawn = _added_up_or_tried("binomial", ways, key, own, count, chance)
     successes = E("where", E("less_equal", chance, 0.5), drawn, cast(count, EXACTLY) - drawn)
     is_chance = E("logical_and", E("greater_equal", chance, 0), E("less_equal", chance, 1))
@@ -348,7 +350,7 @@ def _add_up(limit: Node, first: Node, ratio: Callable[[Node], Node], most: Node 
     return found
 
 
-class _Hat:
+class _TransformedRejection:
     """Hörmann's transformed rejection: k = floor((2 a / (1/2 - |u|) + b) u + c), taken at once where v is at most
     `quick`, else where v * scale / (a / (1/2 - |u|)**2 + b) is at most the chance of k. most: the largest k."""
 
@@ -383,18 +385,18 @@ class _Hat:
 
 
 @record()
-class _Ways:
+class _TwoMethods:
     """Two ways to draw a number, by functions of parameters. mean: the distribution is added up where it is below 10.
     small(limit, *parameters): that, of a uniform number. hat, chance: of trials otherwise, and the logarithm of the
     chance of a number, up to what all have."""
 
     mean: Callable[..., Node]
     small: Callable[..., Node]
-    hat: Callable[..., _Hat]
+    hat: Callable[..., _TransformedRejection]
     chance: Callable[..., Callable[[Node], Node]]
 
 
-def _added_up_or_tried(what: str, ways: _Ways, key: Any, shape: Shape, *parameters: Any) -> Node:
+def _added_up_or_tried(what: str, ways: _TwoMethods, key: Any, shape: Shape, *parameters: Any) -> Node:
     """A number for each element. The uniform numbers and the first trials are of all elements at once, in vectors. A
     loop over elements adds up, and goes through the trials of those that failed the first."""
     bits, kind, own, (index, *flat) = _flat(what, key, shape, EXACTLY, *parameters)

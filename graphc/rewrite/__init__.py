@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from graphc.rewrite.pipeline import PIPELINE, RULES, rewrite
-from graphc.rewrite.rules.engine import Fired, tell_of
+from graphc.rewrite.rules.engine import RuleUse, tell_of
 
-__all__ = ["PIPELINE", "RULES", "Fired", "rewrite", "tell_of"]
+__all__ = ["PIPELINE", "RULES", "RuleUse", "rewrite", "tell_of"]

@@ -13,7 +13,7 @@ from graphc.ir.node import Node
 from graphc.ir.walk import Graph
 from graphc.rewrite.regions import REGIONS, SCATTERS, STORED, store_regions
 from graphc.rewrite.rules.algebra import ALGEBRA, FOLD, LAWS, PRUNE
-from graphc.rewrite.rules.engine import REAL, AnyRule, Fired, apply_in_turn
+from graphc.rewrite.rules.engine import REAL, AnyRule, RuleUse, apply_in_turn
 from graphc.rewrite.rules.linear import LINEAR, PAIRS
 from graphc.rewrite.rules.matrices import FACTORS, MATRICES
 from graphc.rewrite.rules.positive import SHARED
@@ -68,7 +68,7 @@ NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED, S
 """The names that `excluding` accepts: rules and passes."""
 
 
-def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()) -> tuple[Graph, list[Fired]]:
+def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()) -> tuple[Graph, list[RuleUse]]:
     """The graph after all passes, and the rules that fired.
 
     fast_math: admit rules that are true only of real numbers. excluding: names of rules or whole passes to switch off.
@@ -92,7 +92,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 
 def rewrite_nodes(
     graph: Graph, passes: Sequence[tuple[str, Sequence[AnyRule]]], excluding: Sequence[str]
-) -> tuple[Graph, list[Fired]]:
+) -> tuple[Graph, list[RuleUse]]:
     """The graph after `passes`, including passes over its scans and branches and their bodies."""
     if not has_bodies(graph):
         return apply_in_turn(graph, passes)

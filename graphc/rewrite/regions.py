@@ -32,7 +32,7 @@ from graphc.rewrite.rules.engine import (
     CLOSE,
     EXACT,
     AnyRule,
-    Fired,
+    RuleUse,
     Transformation,
     Uses,
     Visit,
@@ -84,12 +84,12 @@ class Equalities:
         return size
 
 
-def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
+def store_regions(graph: Graph) -> tuple[Graph, list[RuleUse]]:
     """The graph with chains of `inc_subtensor` over zeros rewritten as assembled parts."""
     visit = Visit.of(graph.outputs)
     inner: set[Node] = set()
     done: dict[Node, Node] = {}
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     equal = Equalities(visit.order)
     for node in reversed(visit.order):
         if node.op.name != "inc_subtensor" or node in inner:
@@ -101,7 +101,7 @@ def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
         whole = stored(links, equal) if is_number(base, 0.0) and node.type.dtype != "bool" else None
         if whole is not None:
             done[node] = whole
-            fired.append(Fired.at(STORED, node))
+            fired.append(RuleUse.at(STORED, node))
     if not fired:
         return graph, []
     ready: dict[Node, Node] = {}

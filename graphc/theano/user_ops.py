@@ -227,7 +227,7 @@ class Performer:
         state = sorted((name, value) for name, value in vars(apply.op).items() if isinstance(name, str))
         self.version = fingerprint(type(apply.op).perform, *(value for _, value in state))
         self.destroyed = {place for places in apply.op.destroy_map.values() for place in places}
-        self.kept = Kept()
+        self.kept = PendingResults()
         self.definitions: dict[Hashable, Definition] = {}
 
     def run(self, values: Sequence[Array]) -> list[Array]:
@@ -289,7 +289,7 @@ class Performer:
         return self.definitions[part]
 
 
-class Kept(local):
+class PendingResults(local):
     """The results of an op for uses that are still to come, in each thread."""
 
     def __init__(self) -> None:

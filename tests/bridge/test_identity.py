@@ -24,7 +24,7 @@ from pytensor.tensor.random.basic import NormalRV  # noqa: E402
 
 import graphc.pymc  # noqa: E402
 from graphc.options import options  # noqa: E402
-from graphc.pymc.identity import STATES, Teller, state, text_of  # noqa: E402
+from graphc.pymc.identity import STATES, Serializer, state, text_of  # noqa: E402
 from graphc.startup.digest import digest_of  # noqa: E402
 from tests.support.bridge_models import MODELS, eight_schools  # noqa: E402
 
@@ -84,14 +84,14 @@ def test_every_attribute_of_every_op_enters_the_text() -> None:
         for op in ops_of([*model.basic_RVs, *model.potentials]):
             if type(op) in seen:
                 continue
-            before = Teller()
+            before = Serializer()
             before.of(op)
             attributes = state(op)
             seen[type(op)] = len(attributes)
             for attribute, value in attributes.items():
                 twin = copy.copy(op)
                 vars(twin)[attribute] = "changed" if attribute in ("fgraph", "info") else changed(value)
-                after = Teller()
+                after = Serializer()
                 after.of(twin)
                 assert after.lines != before.lines, (type(op), attribute)
     assert len(seen) > 80 and sum(seen.values()) > 150
@@ -139,12 +139,12 @@ def test_constants_are_told_by_type_and_bits() -> None:
     constants += [np.int64(0), np.int8(0), np.bool_(False), np.float64(np.nan), np.array([0.0, 1.0]), np.arange(2)]
     texts = []
     for value in constants:
-        teller = Teller()
+        teller = Serializer()
         teller.of([value])
         texts.append(teller.of([value]))
     kinds = [pt.TensorType("float64", shape)("x") for shape in ((None,), (1,), (2,), (None, None))]
     for free in [*kinds, pt.fvector("x"), pt.lvector("x")]:
-        teller = Teller()
+        teller = Serializer()
         teller.of(free)
         texts.append("\n".join(teller.lines))
     assert len(set(texts)) == len(texts)

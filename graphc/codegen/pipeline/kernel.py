@@ -28,7 +28,7 @@ from graphc.startup.record import record
 T = TypeVar("T")
 
 
-class Later(Sequence[T]):
+class LazySequence(Sequence[T]):
     """A sequence that `make` builds when its first item is read. length: the number of items, if known. leaves: the
     variables of the updates that the sequence holds, if it holds updates."""
 
@@ -82,7 +82,9 @@ class Kernel:
     @property
     def updated(self) -> tuple[Node, ...]:
         """The shared variables that are updated."""
-        return self.updates.leaves if isinstance(self.updates, Later) else tuple(leaf for leaf, _ in self.updates)
+        return (
+            self.updates.leaves if isinstance(self.updates, LazySequence) else tuple(leaf for leaf, _ in self.updates)
+        )
 
     @property
     def whole(self) -> Graph:

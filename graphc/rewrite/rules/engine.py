@@ -181,7 +181,7 @@ AnyRule: TypeAlias = Rule | Transformation
 
 
 @record()
-class Fired:
+class RuleUse:
     """One application of a rule: its name, and the node it replaced."""
 
     rule: str
@@ -189,9 +189,9 @@ class Fired:
     where: Where | None
 
     @staticmethod
-    def at(rule: str, node: Node) -> Fired:
+    def at(rule: str, node: Node) -> RuleUse:
         """The description of the node is formatted only when it is read."""
-        return Fired(rule, lazy_text(lambda: describe(node)), node.where)
+        return RuleUse(rule, lazy_text(lambda: describe(node)), node.where)
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.node}"
@@ -201,7 +201,7 @@ MOST_TOLD = 200
 """The number of applications that `tell_of` lists one by one."""
 
 
-def tell_of(fired: Sequence[Fired]) -> list[str]:
+def tell_of(fired: Sequence[RuleUse]) -> list[str]:
     """The applications in order, equal ones counted; after the first MOST_TOLD only a count for each rule."""
     first, rest = Counter(map(str, fired[:MOST_TOLD])), Counter(each.rule for each in fired[MOST_TOLD:])
     lines = [line if count == 1 else f"{line}, {count} times" for line, count in first.items()]
@@ -381,13 +381,13 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
 
 def apply_in_turn(
     graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]], varying: Sequence[Node] = ()
-) -> tuple[Graph, list[Fired]]:
+) -> tuple[Graph, list[RuleUse]]:
     """The graph after several passes, each a name and rules that are applied to a fixpoint, and what fired, in order.
     varying: for the body of a loop, its loop-varying leaves (`VaryingGuards`).
 
     A node is rewritten after its arguments; replacements are rewritten themselves.
     """
-    visit, fired = Visit.of(graph.outputs), list[Fired]()
+    visit, fired = Visit.of(graph.outputs), list[RuleUse]()
     guards = VaryingGuards(varying) if varying else None
     if guards is not None and not any(map(guards.of, graph.outputs)):
         guards = None
@@ -483,7 +483,7 @@ class VaryingGuards:
 
 def _apply_table(
     graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, guards: VaryingGuards | None
-) -> tuple[Graph, list[Fired]]:
+) -> tuple[Graph, list[RuleUse]]:
     if not any(node.op.name in table for node in visit.order):
         return graph, []
     table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
@@ -512,7 +512,7 @@ class _Rewriter:
     final: dict[Node, Node]
     moved: set[Node]
     fitting: dict[tuple[str, ...], list[AnyRule]]
-    fired: list[Fired]
+    fired: list[RuleUse]
     guards: VaryingGuards | None
 
     def finish(self, root: Node) -> None:
@@ -569,7 +569,7 @@ class _Rewriter:
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after) and self._keeps(node, after):
-                self.fired.append(Fired.at(item.name, node))
+                self.fired.append(RuleUse.at(item.name, node))
                 set_user_line(after, node.where, before)
                 return self._inherit(node, after)
         return node

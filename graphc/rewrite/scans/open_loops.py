@@ -392,7 +392,7 @@ def repeated(sequence: Node) -> Node | None:
 
 
 @record()
-class Surroundings:
+class LoopContext:
     """The graph around the loops. taken: for each node its consumers and the argument positions. outputs: the graph's
     outputs."""
 
@@ -400,7 +400,7 @@ class Surroundings:
     outputs: frozenset[Node]
 
 
-Change: TypeAlias = Callable[[OpenLoop, Surroundings], bool]
+Change: TypeAlias = Callable[[OpenLoop, LoopContext], bool]
 
 
 def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:

@@ -32,12 +32,12 @@ from graphc.ir.sizes import is_natural
 from graphc.ir.walk import Graph, consumers, node_set, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.ops.scan import SCAN, loop_of
-from graphc.rewrite.rules.engine import Fired, set_user_line, tell
-from graphc.rewrite.scans.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
+from graphc.rewrite.rules.engine import RuleUse, set_user_line, tell
+from graphc.rewrite.scans.open_loops import Change, LoopContext, OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.scans.steps import CHANGES, move_expensive_rows, sink_elementwise
 from graphc.tensor.elementary import where
 
-Rewritten: TypeAlias = tuple[Graph, list[Fired]]
+Rewritten: TypeAlias = tuple[Graph, list[RuleUse]]
 Bodies: TypeAlias = Callable[[Graph, Sequence[Node]], Rewritten]
 """A function that rewrites the graph of a body, given its loop-varying leaves (`engine.VaryingGuards`)."""
 
@@ -69,7 +69,7 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
         ("fuse_loops", partial(_merged, name="fuse_loops")),
         ("", partial(_each, changes={name: change for name, change in LAST.items() if is_on(name)})),
     ]
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     for name, stage in stages:
         if not name or is_on(name):
             graph, more = stage(graph)
@@ -90,10 +90,10 @@ def loops_of(graph: Graph) -> list[Node]:
 # --- loops within their graph -----------------------------------------------------------------------------------------
 
 
-def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surroundings]:
+def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], LoopContext]:
     """The loops of a graph, opened, in topological order. whole: with all results, not only the used ones."""
     taken = consumers(graph.outputs)
-    around = Surroundings(taken, frozenset(graph.outputs))
+    around = LoopContext(taken, frozenset(graph.outputs))
     nodes = [node for node in taken if node.op is SCAN]
     parts = [items_of(node) if whole else [part for part, _ in taken[node]] for node in nodes]
     return [open_loop(node, wanted) for node, wanted in zip(nodes, parts, strict=True)], around
@@ -122,8 +122,8 @@ def _set_user_line(loop: OpenLoop, here: Where | None) -> None:
             node.where = loop.node.where
 
 
-def _fire(name: str, loop: OpenLoop) -> Fired:
-    return Fired.at(name, loop.node)
+def _fire(name: str, loop: OpenLoop) -> RuleUse:
+    return RuleUse.at(name, loop.node)
 
 
 def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
@@ -131,7 +131,7 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
     if not changes:
         return graph, []
     loops, around = _open_all(graph)
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     for loop in loops:
         for name, change in changes.items():
             if change(loop, around):
@@ -156,7 +156,7 @@ def reclose(graph: Graph, name: str, whole: bool) -> Rewritten:
     return (after, fired) if fired else (graph, [])
 
 
-def with_bodies(node: Node, bodies: Bodies, fired: list[Fired]) -> Node:
+def with_bodies(node: Node, bodies: Bodies, fired: list[RuleUse]) -> Node:
     """A loop or branch with its bodies rewritten; `fired` is extended."""
     attrs = dict(node.attrs)
     for name, body in node.attrs.items():
@@ -185,7 +185,7 @@ def _is_within(operand: Node) -> bool:
 def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
     """The graph with the bodies of its loops rewritten."""
     done: dict[Node, Node] = {}
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     for node in loops_of(graph):
         done[node] = with_bodies(rebuilt(done, node), bodies, fired)
     if not fired:
@@ -204,7 +204,7 @@ def _merged(graph: Graph, name: str) -> Rewritten:
     join_loops: merge if all states of one loop are states of the other; fuse_loops: always. Neither loop may depend on
     the other. Merging makes further loops equal: for two gradients first the forward loops, then the backward ones.
     """
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     while True:
         nodes = loops_of(graph)
         needs = _needs(graph, nodes)
@@ -331,7 +331,7 @@ def has_bodies(graph: Graph) -> bool:
 def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
     """The graph after all passes over its branches, and what fired. bodies: rewrites a body."""
     done: dict[Node, Node] = {}
-    fired: list[Fired] = []
+    fired: list[RuleUse] = []
     for node in nodes_of(graph.outputs):
         if node.op is COND:
             new = rebuilt(done, node)
@@ -344,7 +344,7 @@ def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool])
                 place = node.attrs["index"]
                 sides = (opened(whole.attrs[name], whole.args[1:])[place] for name in ("then", "orelse"))
                 done[node] = renamed(where(whole.args[0], *sides), node)
-                fired.append(Fired.at("branch_to_where", node))
+                fired.append(RuleUse.at("branch_to_where", node))
             else:
                 done[node] = renamed(item(whole, node.attrs["index"]), node)
     if not fired:

@@ -30,8 +30,8 @@ from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand
 from graphc.rewrite.rules.engine import is_number
 from graphc.rewrite.rules.matrices import untransposed
 from graphc.rewrite.scans.open_loops import (
+    LoopContext,
     OpenLoop,
-    Surroundings,
     fitted,
     flat,
     is_batch,
@@ -47,7 +47,7 @@ from graphc.rewrite.scans.open_loops import (
 from graphc.startup.record import record
 
 
-def batch_products(loop: OpenLoop, around: Surroundings) -> bool:
+def batch_products(loop: OpenLoop, around: LoopContext) -> bool:
     """Products of sequence elements with a constant matrix become one product for all steps, whose rows are a sequence.
 
     Elementwise ops that compute an operand move along; others cost no memory inside the loop.
@@ -85,7 +85,7 @@ class Factors:
     turned: bool = False
 
 
-def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
+def sum_products(loop: OpenLoop, around: LoopContext) -> bool:
     """Products summed over the steps, as in the gradient of a constant, become one product over all steps.
 
     Sums of rows that are stacked anyway, as in the gradient of a bias, become sums over an axis.
@@ -201,7 +201,7 @@ def plus(initial: Node, terms: Sequence[Node]) -> Node:
     return total
 
 
-def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
+def project_rows(loop: OpenLoop, around: LoopContext) -> bool:
     """Outputs that are products of a step's values with constants, and that no state depends on, are computed outside
     for all steps: the output layer of a network, the gradient of its input. For a loop without states, also outputs
     that are reductions.
@@ -243,7 +243,7 @@ def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
 # --- recurrences ------------------------------------------------------------------------------------------------------
 
 
-def as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
+def as_recurrences(loop: OpenLoop, around: LoopContext) -> bool:
     """A loop whose states are all running sums or linear recurrences is replaced by these ops. Its outputs, and the
     terms, may be elementwise functions of the states.
 

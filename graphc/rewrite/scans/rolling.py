@@ -25,7 +25,7 @@ from graphc.ops.elementwise import elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import dimshuffle, drop, expand, iota, reshape
-from graphc.rewrite.rules.engine import Fired, tell
+from graphc.rewrite.rules.engine import RuleUse, tell
 from graphc.rewrite.scans.equal_steps import LEAST_STEPS, Role, Run, Text, equal_steps
 from graphc.startup.record import fresh, record
 
@@ -39,7 +39,7 @@ class NotAlikeError(Exception):
     """A type changes when a constant becomes loop-varying. The graph is then left unrolled."""
 
 
-def roll_steps(graph: Graph) -> tuple[Graph, list[Fired]]:
+def roll_steps(graph: Graph) -> tuple[Graph, list[RuleUse]]:
     """The graph with runs of equal steps as scans."""
     text, runs = equal_steps(graph.outputs)
     if not runs:
@@ -98,7 +98,7 @@ class Roller:
         self.done: dict[Node, Node] = {}
         self.taken: dict[Run, dict[int, set[int]]] = {run: {} for run in runs}
         self.results: dict[Run, tuple[Node, dict[int, int], dict[int, int]]] = {}
-        self.fired: list[Fired] = []
+        self.fired: list[RuleUse] = []
         for node in self.asked(outputs):
             self.take(node)
 
@@ -249,7 +249,7 @@ class Roller:
         renamed(scan, node)
         last = {row: states.index(state) for row, state in final.items() if row in taken}
         self.results[run] = scan, last, {row: len(states) + number for number, row in enumerate(outputs)}
-        self.fired.append(Fired(ROLLED, f"{run.count} steps of {run.period} nodes", node.where))
+        self.fired.append(RuleUse(ROLLED, f"{run.count} steps of {run.period} nodes", node.where))
 
     def computed(self, loop: Loop, row: int) -> Node:
         """The node of a row in the body."""

@@ -29,8 +29,8 @@ from graphc.ops.shape import drop, expand, filled, iota, zeros
 from graphc.rewrite.rules.engine import is_number
 from graphc.rewrite.scans.open_loops import (
     Change,
+    LoopContext,
     OpenLoop,
-    Surroundings,
     fitted,
     is_elementwise,
     liftable,
@@ -46,7 +46,7 @@ WORTH = 8.0
 """Moving work outside pays if its ops cost at least this; a division costs 4."""
 
 
-def move_expensive_rows(loop: OpenLoop, around: Surroundings) -> bool:
+def move_expensive_rows(loop: OpenLoop, around: LoopContext) -> bool:
     """Outputs computed by elementwise scalar work, from elements and from outputs stored anyway, are computed outside
     if the work that no other result needs is expensive: outside, all steps are vectors."""
     if not loop.is_whole or not loop.states:
@@ -94,7 +94,7 @@ def _work(root: Node, able: Collection[Node], ends: Collection[Node]) -> list[No
 # --- last and first rows ----------------------------------------------------------------------------------------------
 
 
-def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
+def keep_last_row(loop: OpenLoop, around: LoopContext) -> bool:
     """An output of which only the last row is used becomes a final state: no rows are stored.
 
     A loop without steps has no last row; the guards of the graph as written report that.
@@ -172,7 +172,7 @@ def _count_before(loop: OpenLoop, row: Node) -> Node | None:
     return node
 
 
-def start_from_row(loop: OpenLoop, around: Surroundings) -> bool:
+def start_from_row(loop: OpenLoop, around: LoopContext) -> bool:
     """A sequence that is zero except for the row that the first step adds to a zero state: the state starts as that
     row. So no zeros are stored for the gradient of the last of many rows.
 
@@ -233,7 +233,7 @@ EXPENSIVE = 10.0
 """An op that costs more is worth vectorising, which a step on scalars does not do."""
 
 
-def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
+def _fix_states(loop: OpenLoop, around: LoopContext) -> bool:
     """A state that no step changes becomes a constant."""
     found = {state: initial for state, initial in loop.states.items() if unbroadcast(loop.after[state]) is state}
     for state in found:
@@ -246,7 +246,7 @@ def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
     return bool(found)
 
 
-def _count_states(loop: OpenLoop, around: Surroundings) -> bool:
+def _count_states(loop: OpenLoop, around: LoopContext) -> bool:
     """An int64 scalar to which each step adds a number follows from the number of the step, whose range is known: so
     a place `a[i]` of a loop over `i` needs no check in each step."""
     steps = {
@@ -284,7 +284,7 @@ def _affine_state(initial: Node, step: int, number: Node) -> Node:
     return product if is_number(initial, 0) else elementwise("add", product, initial)
 
 
-def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
+def _move_rows_outside(loop: OpenLoop, around: LoopContext) -> bool:
     """Outputs that are elementwise functions of elements are computed outside, since they are stored anyway.
 
     Not if other nodes of the step use them: they would be computed twice.
@@ -306,7 +306,7 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
     return changed
 
 
-def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
+def sink_elementwise(loop: OpenLoop, around: LoopContext) -> bool:
     """A sequence computed elementwise for this loop alone is computed in the steps, so that it is not stored.
 
     A sequence of equal elements becomes a constant. An expensive op on scalar elements stays outside, where the loop

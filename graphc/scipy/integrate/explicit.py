@@ -79,7 +79,7 @@ class Explicit:
         return start + h * (x * value)
 
 
-class Eighth(Explicit):
+class DOP853(Explicit):
     """DOP853: an estimate from two of orders 5 and 3, and three more stages for the polynomial."""
 
     def __init__(self, table: Any) -> None:
@@ -121,7 +121,7 @@ def combined(weights: Sequence[float], stages: Sequence[Node]) -> Node:
 
 def explicit(name: str) -> Method:
     """Return the method of that name."""
-    return RK45 if name == "RK45" else RK23 if name == "RK23" else Eighth(import_module("scipy.integrate").DOP853)
+    return RK45 if name == "RK45" else RK23 if name == "RK23" else DOP853(import_module("scipy.integrate").DOP853)
 
 
 RK23 = Explicit(

@@ -71,7 +71,7 @@ ITERATIONS = 6
 
 
 @record(eq=False)
-class Systems:
+class IterationFactors:
     """The factors of the two matrices of the iteration. The pair is one real system of twice the size, for there are no
     complex dtypes."""
 
@@ -86,14 +86,14 @@ class Systems:
         return T.stack([one, both[:count], both[count:]])
 
 
-def systems(slope: Node, h: Node) -> Systems:
+def systems(slope: Node, h: Node) -> IterationFactors:
     """Return the factors for a Jacobian and a length."""
     unit = T.eye(slope.shape[0], dtype=slope.type.dtype)
     along, across = (part / h for part in PAIR)
     block = along * unit - slope
     upper, lower = [block, -across * unit], [across * unit, block]
     whole = T.concatenate([T.concatenate(row, axis=1) for row in (upper, lower)], axis=0)
-    return Systems(T.linalg.lu_factor((REAL / h) * unit - slope), T.linalg.lu_factor(whole))
+    return IterationFactors(T.linalg.lu_factor((REAL / h) * unit - slope), T.linalg.lu_factor(whole))
 
 
 class Radau:
@@ -153,7 +153,7 @@ class Radau:
         known: tuple[Node, Node, Node, Node],
         z: Node,
         end: Node,
-        made: Systems,
+        made: IterationFactors,
         tolerances: Tolerances,
     ) -> tuple[Node, int]:
         """Return the norm of the error; after a rejected attempt that of the filtered estimate (IV.8, 8.19 and 8.20),
@@ -188,7 +188,14 @@ def slope_of(fun: Derivative, t: Node, y: Node) -> Node:
 
 
 def iterate(
-    fun: Derivative, times: list[Node], y: Node, h: Node, guess: Node, scale: Node, tolerance: Node, made: Systems
+    fun: Derivative,
+    times: list[Node],
+    y: Node,
+    h: Node,
+    guess: Node,
+    scale: Node,
+    tolerance: Node,
+    made: IterationFactors,
 ) -> tuple[Node, Node, Node]:
     """Return the stages z, whether the simplified Newton iteration converged, and its rounds."""
     kind = y.type.dtype

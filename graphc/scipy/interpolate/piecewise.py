@@ -147,7 +147,7 @@ def _size(c: Any) -> int:
     return size
 
 
-class _Through(PPoly):
+class _SlopedInterpolant(PPoly):
     """A curve through points. _slopes(x, y): the derivatives at the points, along the first axis."""
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None, **settings: Any) -> None:
@@ -187,7 +187,7 @@ def hermite(x: Node, y: Node, slopes: Node) -> Node:
     return T.stack([bend / width, (mean - slopes[:-1]) / width - bend, slopes[:-1] + 0 * bend, y[:-1] + 0 * bend])
 
 
-class CubicHermiteSpline(_Through):
+class CubicHermiteSpline(_SlopedInterpolant):
     """The cubic pieces with given values and derivatives, as SciPy's `CubicHermiteSpline`.
 
     Raises ValueError for places that do not increase, and for other numbers of places than of values.
@@ -207,7 +207,7 @@ class CubicHermiteSpline(_Through):
         self._set(hermite(_wide(places, values), values, slopes), places, extrapolate, axis)
 
 
-class CubicSpline(_Through):
+class CubicSpline(_SlopedInterpolant):
     """The cubic spline through points, twice continuously differentiable, as SciPy's `CubicSpline`.
 
     x: increasing places. y: values along `axis`. bc_type: "not-a-knot", "natural", "clamped", "periodic", or a pair for
@@ -320,7 +320,7 @@ def _periodic(width: Node, mean: Node, is_three: bool) -> Node:
     return T.concatenate([rest, last[None], rest[:1]])
 
 
-class PchipInterpolator(_Through):
+class PchipInterpolator(_SlopedInterpolant):
     """The cubic pieces that rise and fall where the points do, as SciPy's `PchipInterpolator` (Fritsch and Butland,
     SIAM J. Sci. Stat. Comput. 5, 1984).
     Raises ValueError for places that do not increase, and for other numbers of places than of values.
@@ -354,7 +354,7 @@ def _edge(width: Node, mean: Node) -> Node:
     return T.switch(away, 0.0, T.switch(steep, 3 * mean[0], found))
 
 
-class Akima1DInterpolator(_Through):
+class Akima1DInterpolator(_SlopedInterpolant):
     """Akima's cubic pieces, which one outlier does not bend far, as SciPy's `Akima1DInterpolator` (J. ACM 17, 1970).
 
     method: "akima" or "makima". Beyond the ends there is NaN unless `extrapolate` says otherwise.

@@ -6,7 +6,8 @@
     found.covariance["mu", "sigma"]      a number
     found.covariance.errors              {"mu": ..., "sigma": ...}, the standard errors
 
-In: SciPy's result, a function that computes the matrix. Out: a `Found`; the matrix is computed when it is asked for.
+In: SciPy's result, a function that computes the matrix. Out: a `SearchResult`, which computes the matrix when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from graphc.ir.call_errors import explain_all
 from graphc.scipy.optimize.packing import Packing
 from graphc.scipy.results import Result
 
-__all__ = ["Covariance", "Found"]
+__all__ = ["Covariance", "SearchResult"]
 
 
 class Covariance:
@@ -74,7 +75,7 @@ class Covariance:
         return f"covariance of {', '.join(self.names)}:\n{self.matrix}"
 
 
-class Found(Result):
+class SearchResult(Result):
     """The result of a search. x: the parameters, a tree like the guess. scipy: SciPy's own result, of vectors. Its
     other values are there by their names: `fun`, `success`, `status`, `message`, `nit`, `nfev`. covariance: a
     `Covariance`, computed when it is asked for."""
@@ -101,9 +102,9 @@ class Found(Result):
         return restored, (dict(self), self.messages, known)
 
 
-def restored(values: Mapping[str, Any], messages: Mapping[int, str], known: Covariance | None) -> Found:
+def restored(values: Mapping[str, Any], messages: Mapping[int, str], known: Covariance | None) -> SearchResult:
     """Return the result that was pickled."""
-    return Found(values, messages, None if known is None else lambda: known)
+    return SearchResult(values, messages, None if known is None else lambda: known)
 
 
 def inverse(what: str, matrix: Array) -> Array:

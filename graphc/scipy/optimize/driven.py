@@ -23,8 +23,8 @@ from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in
 from graphc.scipy.optimize import constraints as limits
-from graphc.scipy.optimize.covariance import Covariance, Found, free_of, over_free
-from graphc.scipy.optimize.kernels import COLUMNS, CURVATURES, HESSIANS, OBJECTIVES, Wanted, weighed
+from graphc.scipy.optimize.covariance import Covariance, SearchResult, free_of, over_free
+from graphc.scipy.optimize.kernels import COLUMNS, CURVATURES, HESSIANS, OBJECTIVES, KernelRequest, weighed
 from graphc.scipy.optimize.packing import Packing, arguments
 from graphc.scipy.optimize.places import Objective, Residuals
 
@@ -58,12 +58,12 @@ def minimize(
         raise GraphTypeError(f"minimize: jac={jac!r}: it is a function or True; without it, the derivative is exact")
     line = Progress("minimize", (options or {}).get("maxiter")) if progress else None
     curved = tuple(each.fun for each in known if each.fun is not None)
-    what = Wanted("minimize", fun, jac, curved, int(kind not in VALUES))
+    what = KernelRequest("minimize", fun, jac, curved, int(kind not in VALUES))
     kernel = OBJECTIVES(what, packing.given(packing.start), *arguments(args))
     if kernel is None:
         return native(fun, x0, args, method, jac, hess, hessp, bounds, constraints, tol, callback, options, progress)
     objective = Objective(packing, kernel, what.order)
-    second = Second(packing, what, arguments(args))
+    second = SecondDerivatives(packing, what, arguments(args))
     given: dict[str, Any] = {} if kind in VALUES else {"jac": objective.slope, **second.given(kind, hess, hessp)}
     if low_high is not None:
         given["bounds"] = found_in("scipy.optimize", "Bounds")(*low_high)
@@ -75,7 +75,7 @@ def minimize(
     )
     if line is not None:
         line.end()
-    return Found(_values(packing, theirs), {}, lambda: second.covariance(theirs.x, low_high, known))
+    return SearchResult(_values(packing, theirs), {}, lambda: second.covariance(theirs.x, low_high, known))
 
 
 def _values(packing: Packing, theirs: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _callback(packing: Packing, objective: Objective, callback: Any, line: Progr
     return call
 
 
-def _constraints(objective: Objective, known: list[limits.Constraint], second: Second | None) -> list[Any]:
+def _constraints(objective: Objective, known: list[limits.Constraint], second: SecondDerivatives | None) -> list[Any]:
     made, place = [], 0
     for each in known:
         if each.fun is None:
@@ -114,10 +114,10 @@ def _constraints(objective: Objective, known: list[limits.Constraint], second: S
     return made
 
 
-class Second:
+class SecondDerivatives:
     """The second derivatives of an objective and of constraints, compiled when they are first asked for."""
 
-    def __init__(self, packing: Packing, what: Wanted, args: tuple[Any, ...]) -> None:
+    def __init__(self, packing: Packing, what: KernelRequest, args: tuple[Any, ...]) -> None:
         self.packing, self.args = packing, args
         self.what = what._replace(constraints=(), order=1)
         self.product: Any = None
@@ -138,7 +138,7 @@ class Second:
     def _own(self, hess: Callable[..., Any]) -> Callable[[Array], Array]:
         """Return a matrix that the program computes."""
         packing, size = self.packing, self.packing.size
-        what = Wanted("minimize", hess, order=0)
+        what = KernelRequest("minimize", hess, order=0)
         kernel = COLUMNS(what, packing.given(packing.start), *self.args)
         if kernel.first[0].size != size * size:
             raise ShapeError(f"minimize: {title(hess)} must return a matrix of {size} by {size}")
@@ -152,7 +152,7 @@ class Second:
 
     def _own_products(self, hessp: Callable[..., Any]) -> Callable[[Array, Array], Array]:
         """Return a product that the program computes."""
-        packing, what = self.packing, Wanted("minimize", hessp, order=0)
+        packing, what = self.packing, KernelRequest("minimize", hessp, order=0)
         start = packing.given(packing.start)
         kernel = COLUMNS(what, start, start, *self.args, trees=2)
 
@@ -185,7 +185,7 @@ class Second:
         """Return the second derivatives of a constraint, weighed by multipliers, as a linear operator."""
         packing = self.packing
         known: list[Any] = []
-        what = Wanted("minimize", weighed("minimize", fun))
+        what = KernelRequest("minimize", weighed("minimize", fun))
 
         def call(x: Array, weight: Array) -> Any:
             x, weight = x.copy(), np.array(weight, "float64")
@@ -216,7 +216,7 @@ class Second:
             for each, (_, held) in zip(known, parts, strict=True):
                 weight = np.array([next(by) if holds else 0.0 for holds in held])
                 if each.fun is not None and held.any():
-                    what = Wanted("minimize", weighed("minimize", each.fun))
+                    what = KernelRequest("minimize", weighed("minimize", each.fun))
                     matrix = matrix + np.concatenate(HESSIANS(what, given, weight).first)
         return Covariance(over_free("the Hessian", matrix, free, rows), self.packing)
 
@@ -225,7 +225,7 @@ class Second:
         if each.fun is None:
             value, jacobian = each.matrix @ x, each.matrix
         else:
-            value, *columns = COLUMNS(Wanted("minimize", each.fun), self.packing.given(x)).first
+            value, *columns = COLUMNS(KernelRequest("minimize", each.fun), self.packing.given(x)).first
             jacobian = np.concatenate(columns).T
         ends = [np.broadcast_to(np.asarray(end, "float64"), value.shape) for end in (each.lb, each.ub)]
         return jacobian, np.any([abs(value - end) <= HOLDS * (1 + abs(end)) for end in ends], axis=0)
@@ -242,7 +242,7 @@ def root(
     packing = Packing("root", x0)
     if callback is not None and method in ("hybr", "lm"):
         raise GraphValueError(f"root: method {method!r} has no callback: graphc.debug.callback in fun is called")
-    what = Wanted("root", fun, jac if callable(jac) else None, order=0)
+    what = KernelRequest("root", fun, jac if callable(jac) else None, order=0)
     start = packing.given(packing.start)
     kernel = COLUMNS(what, start, *arguments(args))
     if kernel is None:
@@ -267,7 +267,7 @@ def root(
     )
     if line is not None:
         line.end()
-    return Found({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {})
+    return SearchResult({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {})
 
 
 # --- one number -------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def root(
 def of_number(by: str, fun: Callable[..., Any], args: tuple[Any, ...], at: Any, order: int) -> Any:
     """Return a function of a number for SciPy: its value, with the derivative where `order` is 1; None where its
     results are a graph."""
-    kernel = OBJECTIVES(Wanted(by, fun, order=order), np.float64(at), *args)
+    kernel = OBJECTIVES(KernelRequest(by, fun, order=order), np.float64(at), *args)
     if kernel is None:
         return None
     value, slope = np.empty(()), np.empty(())
@@ -306,7 +306,7 @@ def minimize_scalar(
     theirs = found_in("scipy.optimize", "minimize_scalar")(
         call, bracket=bracket, bounds=bounds, tol=tol, options=options, **known
     )
-    return Found({**theirs, "scipy": theirs}, {})
+    return SearchResult({**theirs, "scipy": theirs}, {})
 
 
 def root_scalar(
@@ -332,13 +332,13 @@ def root_scalar(
     theirs = found_in("scipy.optimize", "root_scalar")(
         call, method=method, xtol=xtol, rtol=rtol, maxiter=maxiter, **more
     )
-    return Found({**vars(theirs), **theirs, "scipy": theirs}, {})
+    return SearchResult({**vars(theirs), **theirs, "scipy": theirs}, {})
 
 
 def _slopes_of_number(f: Any, args: tuple[Any, ...], at: Any) -> tuple[Any, Any]:
     """Return the first and the second derivative of a function of a number."""
     both = of_number("root_scalar", f, args, at, 1)
-    bend = HESSIANS(Wanted("root_scalar", f), np.float64(at), *args)
+    bend = HESSIANS(KernelRequest("root_scalar", f), np.float64(at), *args)
     value = np.empty((1, 1))
 
     def second(x: Any) -> float:

@@ -20,9 +20,9 @@ import numpy as np
 from graphc.arrays.values import Array
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in
-from graphc.scipy.optimize.covariance import Covariance, Found, free_of, over_free
+from graphc.scipy.optimize.covariance import Covariance, SearchResult, free_of, over_free
 from graphc.scipy.optimize.driven import Progress
-from graphc.scipy.optimize.kernels import COLUMNS, Wanted
+from graphc.scipy.optimize.kernels import COLUMNS, KernelRequest
 from graphc.scipy.optimize.packing import Packing, arguments
 from graphc.scipy.optimize.places import Residuals
 
@@ -36,7 +36,7 @@ def least_squares(
 ) -> Any:  # fmt: skip
     """Return what SciPy's `least_squares` finds."""
     packing = Packing("least_squares", x0)
-    what = Wanted("least_squares", fun, jac if callable(jac) else None)
+    what = KernelRequest("least_squares", fun, jac if callable(jac) else None)
     kernel = COLUMNS(what, packing.given(packing.start), *arguments(args))
     if kernel is None:
         return native(fun, x0, jac, bounds, method, ftol, xtol, gtol, loss, max_nfev, args, **options)
@@ -68,7 +68,7 @@ def least_squares(
         square = theirs.jac.T @ theirs.jac
         return Covariance(over_free("J'J", square, free) * (2 * theirs.cost / rest), packing)
 
-    return Found({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {}, spread)
+    return SearchResult({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {}, spread)
 
 
 def _called(callback: Callable[..., Any], tree: Any) -> None:
@@ -122,7 +122,7 @@ def curve_fit(
     data = np.asarray(xdata, "float64") if isinstance(xdata, list | tuple | np.ndarray) else xdata
     names = isinstance(p0, Mapping)
     start = packing.given(packing.start)
-    kernel = COLUMNS(Wanted("curve_fit", _model(f, names)), start, data)
+    kernel = COLUMNS(KernelRequest("curve_fit", _model(f, names)), start, data)
     if kernel is None:
         return native(f, xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds, method, jac)
     line = Progress("curve_fit", None) if progress else None
@@ -156,7 +156,7 @@ def _own(jac: Any, packing: Packing, data: Any, names: bool) -> Callable[..., Ar
     """Return the Jacobian that the program computes."""
     if not callable(jac):
         raise GraphTypeError(f"curve_fit: jac={jac!r}: it is a function; without it, the derivative is exact")
-    kernel = COLUMNS(Wanted("curve_fit", _model(jac, names), order=0), packing.given(packing.start), data)
+    kernel = COLUMNS(KernelRequest("curve_fit", _model(jac, names), order=0), packing.given(packing.start), data)
     if kernel is None:
         raise GraphcError("curve_fit: jac takes tensors from around it, and the model does not")
     rows = kernel.first[0].size // packing.size

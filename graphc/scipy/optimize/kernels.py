@@ -41,10 +41,10 @@ from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant
 from graphc.trees import leaves, like, outline, structure
 
-__all__ = ["COLUMNS", "CURVATURES", "HESSIANS", "OBJECTIVES", "Kernel", "Wanted", "weighed"]
+__all__ = ["COLUMNS", "CURVATURES", "HESSIANS", "OBJECTIVES", "Kernel", "KernelRequest", "weighed"]
 
 
-class Wanted(NamedTuple):
+class KernelRequest(NamedTuple):
     """The functions to compile. by: the name of the search, for messages. fun: the program's. jac: its derivative as
     the program gives it; True where `fun` returns value and gradient; None for the graph's. constraints: functions of
     the parameters alone. order: 0 for values, 1 for derivatives too."""
@@ -83,7 +83,7 @@ class Kernels(PlainCalls):
         self.first: dict[Hashable, tuple[list[str], set[int]]] = {}
         self.refused: dict[Hashable, None] = {}
 
-    def __call__(self, what: Wanted, *args: Any, trees: int = 1) -> Any:
+    def __call__(self, what: KernelRequest, *args: Any, trees: int = 1) -> Any:
         """Return the kernel; None where the program's function takes tensors from around it, so that its results are a
         graph. trees: how many of `args`, from the first on, another call of the kernel is given anew."""
         static = tuple([self.is_static("args", each) for each in args])
@@ -197,7 +197,7 @@ def weighed(by: str, fun: Callable[..., Any]) -> Callable[..., Node]:
     return call
 
 
-def _slopes(what: Wanted, value: Node, given: Any, x: Any, args: Sequence[Any]) -> list[Node]:
+def _slopes(what: KernelRequest, value: Node, given: Any, x: Any, args: Sequence[Any]) -> list[Node]:
     """Return the gradient by each leaf. given: what the program returned as gradient, where `fun` returns it too."""
     targets = [*map(as_node, leaves(x))]
     if what.jac is None:
@@ -215,7 +215,7 @@ def _slopes(what: Wanted, value: Node, given: Any, x: Any, args: Sequence[Any]) 
     return [cast(node, "float64") for node in found]
 
 
-def _value(what: Wanted, x: Any, args: Sequence[Any]) -> tuple[Node, Any]:
+def _value(what: KernelRequest, x: Any, args: Sequence[Any]) -> tuple[Node, Any]:
     made, slopes = run(what.by, what.fun, [x, *args]), None
     if what.jac is True:
         if not isinstance(made, tuple | list) or len(made) != 2:
@@ -226,7 +226,7 @@ def _value(what: Wanted, x: Any, args: Sequence[Any]) -> tuple[Node, Any]:
 
 def objective(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
     """Return the value, its gradient by each leaf of `x`, and each constraint with its Jacobian by each leaf."""
-    what = Wanted(*functions)
+    what = KernelRequest(*functions)
     value, given = _value(what, x, args)
     values = [_floats(what.by, each, run(what.by, each, [x])) for each in what.constraints]
     if not what.order:
@@ -238,7 +238,7 @@ def objective(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
 
 def curvature(functions: tuple[Any, ...], x: Any, along: Any, *args: Any) -> Any:
     """Return by each leaf of `x` the product of the second derivatives of `fun` with `along`, a tree like `x`."""
-    what = Wanted(*functions)
+    what = KernelRequest(*functions)
     targets = [*map(as_node, leaves(x))]
     slopes = _slopes(what, *_value(what, x, args), x, args)
     made = jvp(slopes, targets, [*map(as_node, leaves(along))], disconnected_inputs="ignore")
@@ -247,7 +247,7 @@ def curvature(functions: tuple[Any, ...], x: Any, along: Any, *args: Any) -> Any
 
 def hessian(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
     """Return for each leaf of `x` the rows of the second derivatives of `fun` that belong to its elements."""
-    what = Wanted(*functions)
+    what = KernelRequest(*functions)
     slopes = _slopes(what, *_value(what, x, args), x, args)
     made = []
     for columns in columns_by([*map(as_node, leaves(x))], slopes):
@@ -258,7 +258,7 @@ def hessian(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
 
 def columns(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
     """Return what `fun` returns as a vector, and for each leaf of `x` the columns of its Jacobian, as rows."""
-    what = Wanted(*functions)
+    what = KernelRequest(*functions)
     value = _floats(what.by, what.fun, run(what.by, what.fun, [x, *args]))
     if not what.order:
         return value, []

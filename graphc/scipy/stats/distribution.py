@@ -79,7 +79,7 @@ def by_scipy(name: str, method: str, *slopes: Formula | None) -> Callable[..., N
     return special.python_function(f"{name}_{method}", f"{method} of {name}.", compute, *partials)
 
 
-class Given:
+class CallParameters:
     """The parameters of a call: shapes, loc and scale as tensors, and the ends of the support."""
 
     def __init__(self, law: Law, method: str, args: Sequence[Any], kwds: Mapping[str, Any]) -> None:
@@ -164,12 +164,12 @@ class Distribution:
             raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
         return found
 
-    def _inside(self, given: Given, x: Any) -> tuple[Node, Any, Any]:
+    def _inside(self, given: CallParameters, x: Any) -> tuple[Node, Any, Any]:
         """The standard variable, whether it is below the support, and whether inside."""
         y = floats(x) - given.loc if self.law.discrete else (floats(x) - given.loc) / given.scale
         return y, y < given.low, (y >= given.low) & (y <= given.high)
 
-    def _held(self, given: Given, y: Node, inside: Any) -> Node:
+    def _held(self, given: CallParameters, y: Node, inside: Any) -> Node:
         """The variable, with a number inside of the support where it is outside: derivatives are none of its own."""
         low, high = given.low, given.high
         within: Any = 0.0
@@ -182,7 +182,7 @@ class Distribution:
             within = high - 1.0
         return el.where(inside, y, within)
 
-    def _log_density(self, x: Any, given: Given) -> Node:
+    def _log_density(self, x: Any, given: CallParameters) -> Node:
         y, _, inside = self._inside(given, x)
         if self.law.open:
             inside = (y > given.low) & (y < given.high)
@@ -192,7 +192,7 @@ class Distribution:
         value = value if self.law.discrete else value - el.log(given.scale)
         return given.checked(el.where(el.isnan(y), math.nan, el.where(inside, value, -math.inf)))
 
-    def _tail(self, name: str, x: Any, given: Given) -> Node:
+    def _tail(self, name: str, x: Any, given: CallParameters) -> Node:
         """cdf, sf or the logarithm of one."""
         y, below, _ = self._inside(given, x)
         if self.law.discrete:
@@ -228,7 +228,7 @@ class Distribution:
         other = getattr(law, "sf" if name == "cdf" else "cdf") or self._formula(name)
         return lambda y, *shapes: 1 - other(y, *shapes)
 
-    def _quantile(self, name: str, q: Any, given: Given) -> Node:
+    def _quantile(self, name: str, q: Any, given: CallParameters) -> Node:
         """ppf or isf."""
         law, q = self.law, floats(q)
         formula: Formula | None = getattr(law, name)
@@ -244,7 +244,7 @@ class Distribution:
         value = el.where((q >= 0) & (q <= 1), value, math.nan)
         return given.checked(value + given.loc if law.discrete else value * given.scale + given.loc)
 
-    def _moment(self, name: str, given: Given) -> Any:
+    def _moment(self, name: str, given: CallParameters) -> Any:
         formula = getattr(self.law, name)
         if formula is None:
             raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
@@ -253,7 +253,7 @@ class Distribution:
 
 def _of_variable(name: str, doc: str, compute: Formula) -> None:
     def method(self: Distribution, x: Any, *args: Any, **kwds: Any) -> Any:
-        return compute(self, x, Given(self.law, name, args, kwds))
+        return compute(self, x, CallParameters(self.law, name, args, kwds))
 
     method.__name__ = name
     setattr(Distribution, name, _method(doc)(method))
@@ -261,36 +261,36 @@ def _of_variable(name: str, doc: str, compute: Formula) -> None:
 
 def _of_parameters(name: str, doc: str, compute: Formula) -> None:
     def method(self: Distribution, *args: Any, **kwds: Any) -> Any:
-        return compute(self, Given(self.law, name, args, kwds))
+        return compute(self, CallParameters(self.law, name, args, kwds))
 
     method.__name__ = name
     setattr(Distribution, name, _method(doc)(method))
 
 
-def _mean(self: Distribution, given: Given) -> Node:
+def _mean(self: Distribution, given: CallParameters) -> Node:
     return given.checked(_scaled(self._moment("mean", given), given))
 
 
-def _var(self: Distribution, given: Given) -> Node:
+def _var(self: Distribution, given: CallParameters) -> Node:
     value = self._moment("var", given)
     return given.checked(value if given.law.discrete else given.scale * given.scale * value)
 
 
-def _entropy(self: Distribution, given: Given) -> Node:
+def _entropy(self: Distribution, given: CallParameters) -> Node:
     value = self._moment("entropy", given)
     return given.checked(value if given.law.discrete else value + el.log(given.scale))
 
 
-def _scaled(value: Any, given: Given) -> Node:
+def _scaled(value: Any, given: CallParameters) -> Node:
     return as_node(given.loc + (value if given.law.discrete else given.scale * value))
 
 
-def _interval(self: Distribution, confidence: Any, given: Given) -> tuple[Node, Node]:
+def _interval(self: Distribution, confidence: Any, given: CallParameters) -> tuple[Node, Node]:
     rest = 0.5 * (1 - floats(confidence))
     return self._quantile("ppf", rest, given), self._quantile("ppf", 1 - rest, given)
 
 
-def _support(self: Distribution, given: Given) -> tuple[Node, Node]:
+def _support(self: Distribution, given: CallParameters) -> tuple[Node, Node]:
     return _scaled(given.low, given), _scaled(given.high, given)
 
 
@@ -330,7 +330,7 @@ def rvs(self: Distribution, *args: Any, size: Any = None, random_state: Any = No
         )
     if not is_key:
         raise GraphValueError(f"{self.name}.rvs of a tensor: random_state must be a key, as graphc.random.key(0)")
-    given = Given(self.law, "rvs", args, kwds)
+    given = CallParameters(self.law, "rvs", args, kwds)
     shape: Any = size if isinstance(size, tuple | list | type(None)) else (size,)
     if shape is None:
         filled = given.loc + given.scale + sum(given.shapes, as_node(0.0))

@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Applied:
+class ParametrisedOp:
     """An op of one of Theano's classes: a function with parameters; equal where these are."""
 
     __props__: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Applied:
         return f"{type(self).__name__}{{{given}}}" if given else type(self).__name__
 
 
-class MatrixPinv(Applied):
+class MatrixPinv(ParametrisedOp):
     """The pseudo-inverse."""
 
     def __call__(self, x: Any) -> Node:
@@ -54,7 +54,7 @@ class MatrixPinv(Applied):
         return pinv_of(x, 1e-15)
 
 
-class MatrixInverse(Applied):
+class MatrixInverse(ParametrisedOp):
     """The inverse."""
 
     def __call__(self, x: Any) -> Node:
@@ -62,7 +62,7 @@ class MatrixInverse(Applied):
         return inv(x)
 
 
-class AllocDiag(Applied):
+class AllocDiag(ParametrisedOp):
     """The matrix with a vector on its diagonal."""
 
     def __call__(self, diag: Any) -> Node:
@@ -73,7 +73,7 @@ class AllocDiag(Applied):
         return diag_of(node)
 
 
-class ExtractDiag(Applied):
+class ExtractDiag(ParametrisedOp):
     """A matrix's diagonal."""
 
     __props__ = ("view",)
@@ -89,7 +89,7 @@ class ExtractDiag(Applied):
         return diagonal(node)
 
 
-class Det(Applied):
+class Det(ParametrisedOp):
     """The determinant."""
 
     def __call__(self, x: Any) -> Node:
@@ -97,7 +97,7 @@ class Det(Applied):
         return det_of(x)
 
 
-class Eig(Applied):
+class Eig(ParametrisedOp):
     """Eigenvalues and eigenvectors, where these are real."""
 
     def __call__(self, x: Any) -> list[Node]:
@@ -106,7 +106,7 @@ class Eig(Applied):
         return list(eig_of(x))
 
 
-class Eigh(Applied):
+class Eigh(ParametrisedOp):
     """Eigenvalues and eigenvectors of a symmetric matrix."""
 
     __props__ = ("UPLO",)
@@ -121,7 +121,7 @@ class Eigh(Applied):
         return list(eigh_of(x, self.UPLO))
 
 
-class QRFull(Applied):
+class QRFull(ParametrisedOp):
     """Both factors of `qr`."""
 
     __props__ = ("mode",)
@@ -134,7 +134,7 @@ class QRFull(Applied):
         return list(qr_of(x, self.mode))
 
 
-class QRIncomplete(Applied):
+class QRIncomplete(ParametrisedOp):
     """The second factor of `qr` alone."""
 
     __props__ = ("mode",)
@@ -148,7 +148,7 @@ class QRIncomplete(Applied):
         return found
 
 
-class SVD(Applied):
+class SVD(ParametrisedOp):
     """The singular value decomposition."""
 
     __props__ = ("full_matrices", "compute_uv")
@@ -162,7 +162,7 @@ class SVD(Applied):
         return list(found) if self.compute_uv else found
 
 
-class lstsq(Applied):  # noqa: N801 - Theano's name
+class lstsq(ParametrisedOp):  # noqa: N801 - Theano's name
     """Least squares: `lstsq()(x, y, rcond)`."""
 
     def __call__(self, x: Any, y: Any, rcond: Any) -> list[Node]:
@@ -170,7 +170,7 @@ class lstsq(Applied):  # noqa: N801 - Theano's name
         return list(lstsq_of(x, y, rcond))
 
 
-class TensorInv(Applied):
+class TensorInv(ParametrisedOp):
     """The inverse with respect to `tensordot`."""
 
     __props__ = ("ind",)
@@ -183,7 +183,7 @@ class TensorInv(Applied):
         return tensorinv(a, self.ind)
 
 
-class TensorSolve(Applied):
+class TensorSolve(ParametrisedOp):
     """The solution of a tensor equation."""
 
     __props__ = ("axes",)

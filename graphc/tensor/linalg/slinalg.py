@@ -14,7 +14,7 @@ from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.linalg.factors import cho_solve, cholesky as cholesky_of, eigvalsh as eigvalsh_of, solve as solve_of
 from graphc.tensor.linalg.functions import expm as expm_of
-from graphc.tensor.linalg.nlinalg import Applied
+from graphc.tensor.linalg.nlinalg import ParametrisedOp
 from graphc.tensor.products import kron as kron_of
 
 __all__ = [
@@ -28,7 +28,7 @@ MATRIX_STRUCTURES = (
 """The structures that `Solve` may be told of a matrix."""
 
 
-class Cholesky(Applied):
+class Cholesky(ParametrisedOp):
     """The Cholesky factor."""
 
     __props__ = ("lower", "destructive", "on_error")
@@ -43,7 +43,7 @@ class Cholesky(Applied):
         return cholesky_of(x, lower=self.lower, on_error=self.on_error)
 
 
-class Solve(Applied):
+class Solve(ParametrisedOp):
     """The solution of a x = b.
 
     A triangle is read of a triangular matrix; of others, whatever is said of them, all is (Theano's).
@@ -71,7 +71,7 @@ class Solve(Applied):
         return solve_of(A, b, assume_a=assumed)
 
 
-class Eigvalsh(Applied):
+class Eigvalsh(ParametrisedOp):
     """Eigenvalues of a v = w b v."""
 
     __props__ = ("lower",)
@@ -84,7 +84,7 @@ class Eigvalsh(Applied):
         return eigvalsh_of(a, "L" if self.lower else "U", b=b)
 
 
-class Expm(Applied):
+class Expm(ParametrisedOp):
     """The matrix exponential."""
 
     def __call__(self, A: Any) -> Node:  # noqa: N803

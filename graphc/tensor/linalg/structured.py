@@ -114,7 +114,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
     diagonals = concatenate([cast(flip(row[1:]), wide), cast(column, wide)], 0)
     columns = layout.transpose(right) if right.ndim == 2 else layout.expand(right, (0,))
     size, taps = sizes.subtract(sizes.add(column.type.shape[0], row.type.shape[0]), 1), row.type.shape[0]
-    along = conv.Along(size, taps, column.type.shape[0], 1, -1, 1, sizes.subtract(1, taps), None)
+    along = conv.ConvAxis(size, taps, column.type.shape[0], 1, -1, 1, sizes.subtract(1, taps), None)
     whole = layout.reshape(diagonals, (1, 1, 1, size))
     made = conv.make_conv(whole, layout.expand(cast(columns, wide), (0, 2)), [along])
     found = layout.drop(cast(made, dtype), (0, 1))

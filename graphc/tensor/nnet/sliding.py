@@ -256,7 +256,7 @@ def transposed_convolution(
 
 def along(
     slide: Sliding, pads: Pads, images: Sequence[Size], taps: Sequence[Size], counts: Sequence[Size]
-) -> tuple[conv.Along, ...]:
+) -> tuple[conv.ConvAxis, ...]:
     """The axes of a convolution of images of these sizes."""
     axes = []
     for number, (size, tap, count) in enumerate(zip(images, taps, counts, strict=True)):
@@ -264,7 +264,7 @@ def along(
         if slide.flip:
             low = sizes.subtract(low, sizes.multiply(sizes.add(tap, -1), dilation))
             dilation = -dilation
-        axes.append(conv.Along(size, tap, count, slide.strides[number], dilation, 1, low, None))
+        axes.append(conv.ConvAxis(size, tap, count, slide.strides[number], dilation, 1, low, None))
     return tuple(axes)
 
 

@@ -120,7 +120,7 @@ def _common(axis: int, left: Node, right: Node, name: str) -> Size:
     return sizes.common(one, other, name, f", axis {axis}")
 
 
-def _along(size: Size, taps: Size, mode: str) -> conv.Along:
+def _along(size: Size, taps: Size, mode: str) -> conv.ConvAxis:
     """The part of the full convolution that a mode says, along an axis: which one begins, and how many there are."""
     shortest, longest = sizes.minimum(size, taps), sizes.maximum(size, taps)
     begin: Size = 0
@@ -132,7 +132,7 @@ def _along(size: Size, taps: Size, mode: str) -> conv.Along:
             begin, count = sizes.add(shortest, -1), sizes.add(sizes.subtract(longest, shortest), 1)
         case "inner":
             begin, count = sizes.add(taps, -1), sizes.add(sizes.subtract(size, taps), 1)
-    return conv.Along(size, taps, count, 1, -1, 1, sizes.multiply(begin, -1), None)
+    return conv.ConvAxis(size, taps, count, 1, -1, 1, sizes.multiply(begin, -1), None)
 
 
 explain_all(globals())
