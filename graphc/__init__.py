@@ -272,7 +272,7 @@ _NAMES = {
     """,
 }
 _OWN_NAMES = {"for_loop": "fori_loop", "switch_case": "switch"}
-"""What their modules call the names that differ here."""
+"""Names that differ here from those in their modules."""
 _LATE = {
     **{name: name for name in _MODULES if "." not in name},
     **{name: module for module in _NAMES for name in _NAMES[module].split()},

@@ -25,7 +25,7 @@ TOLERANCE = 1e-9
 
 
 WIDE = ("sse", "ssse", "avx", "fma", "f16c", "bmi", "asimd", "sve", "neon")
-"""How the names of the features begin that decide how fast loops are."""
+"""Prefixes of the processor features on which the speed of loops depends."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -65,7 +65,7 @@ class Samples:
 
 
 NO_VARIANCE, COUNTED, ENDED = range(3)
-"""What a step of tuning does for the variances: nothing, it counts, it is the last that counts."""
+"""The part of a tuning step in the variances: none, it counts, it is the last that counts."""
 
 
 def windows(tune: int) -> Any:

@@ -41,7 +41,7 @@ from graphc.startup.hooks import HOOKS
 from graphc.trees import leaves
 
 FIRST = b"graphc 3 "
-"""How a file begins: the version of the format follows the name."""
+"""The first bytes of a file: the name, and the version of the format."""
 MOST_HEADER = 2**28
 """The largest header in bytes."""
 ALIGNMENT = 64
@@ -116,7 +116,7 @@ def blobs_for(values: str) -> Blobs:
 
 
 Place = str | bytes | os.PathLike[str] | IO[bytes]
-"""Where a file is: its path, or a file that is open for bytes, as Python has it."""
+"""A path, or a file that is open for bytes, as Python has it."""
 
 
 def is_open(place: Place) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from graphc.ir.node import Array, Node
 
 class Methods:
-    """What a tensor can be asked for as a method."""
+    """Methods of tensors."""
 
     def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
         """True where all elements along `axis`, of those that `where` marks, are not 0; True of no elements."""

@@ -43,7 +43,7 @@ IN_PLACE = {
 
 
 NAMED_X = r"\bx\b"
-"""What a write is told to write to."""
+"""The name of the target in the messages below, which the name of the argument replaces."""
 
 
 def refuse_write(node: Symbol, what: str) -> GraphTypeError:

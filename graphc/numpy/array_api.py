@@ -1,4 +1,4 @@
-"""What `graphc.numpy` can do, as the array API standard asks a namespace.
+"""Capabilities of `graphc.numpy`, as the array API standard asks a namespace.
 
     info = graphc.numpy.__array_namespace_info__()
     info.dtypes(kind="real floating")      {"float32": dtype("float32"), "float64": dtype("float64")}

@@ -334,7 +334,7 @@ define_op(
     _no_cotangent,
     samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
     batch=shifted("axes"),
-    doc="Whether any element is true; false where there is none.",
+    doc="True if any element is true; false where there is none.",
 )
 define_op(
     "all",
@@ -344,7 +344,7 @@ define_op(
     _no_cotangent,
     samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
     batch=shifted("axes"),
-    doc="Whether all elements are true; true where there is none.",
+    doc="True if all elements are true, or if there is none.",
 )
 
 

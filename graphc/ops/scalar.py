@@ -237,7 +237,7 @@ _binary("copysign", np.copysign, "copysign(_0, _1)", FLOAT,
         lambda g, z, x, y: g * apply("copysign", apply("sign", x), apply("sign", x) * apply("copysign", 1, y)),
         None, "x with the sign of y.")
 _binary("nextafter", np.nextafter, "nextafter(_0, _1)", FLOAT, _same, None, "The float next to x towards y.", cost=5.0)
-_unary("signbit", np.signbit, "signbit(_0)", FLOAT_TEST, None, "Whether the sign bit is set, as it is for -0.0.")
+_unary("signbit", np.signbit, "signbit(_0)", FLOAT_TEST, None, "True where the sign bit is set, as it is for -0.0.")
 _unary("floor", np.floor, _by_dtype("floor(_0)", "_0", "_0"), ANY, None, "Rounded down.", laws=Laws(idempotent=True))
 _unary("ceil", np.ceil, _by_dtype("ceil(_0)", "_0", "_0"), ANY, None, "Rounded up.", laws=Laws(idempotent=True))
 _unary("trunc", np.trunc, _by_dtype("trunc(_0)", "_0", "_0"), ANY, None, "Rounded to zero.", laws=Laws(idempotent=True))
@@ -391,9 +391,9 @@ _binary("logical_or", np.logical_or, "logical_or(_0, _1)", LOGIC, None, None, "E
 _binary("logical_xor", np.logical_xor, "logical_xor(_0, _1)", LOGIC, None, None, "Exactly one.",
         laws=Laws(identity=0.0, commutative=True, associative=True))
 _unary("logical_not", np.logical_not, "logical_not(_0)", LOGIC, None, "Not.", laws=Laws(involution=True))
-_unary("isnan", np.isnan, "isnan(_0)", COMPARISON, None, "Whether x is NaN.")
-_unary("isinf", np.isinf, "isinf(_0)", COMPARISON, None, "Whether x is an infinity.")
-_unary("isfinite", np.isfinite, "isfinite(_0)", COMPARISON, None, "Whether x is neither NaN nor an infinity.")
+_unary("isnan", np.isnan, "isnan(_0)", COMPARISON, None, "True where x is NaN.")
+_unary("isinf", np.isinf, "isinf(_0)", COMPARISON, None, "True where x is an infinity.")
+_unary("isfinite", np.isfinite, "isfinite(_0)", COMPARISON, None, "True where x is neither NaN nor an infinity.")
 
 # --- bits and integers ------------------------------------------------------------------------------------------------
 

@@ -125,13 +125,13 @@ def invert(x: Any, /) -> Node:
     """All bits flipped; `not` of bools."""
 
 def isfinite(x: Any, /) -> Node:
-    """Whether x is neither NaN nor an infinity."""
+    """True where x is neither NaN nor an infinity."""
 
 def isinf(x: Any, /) -> Node:
-    """Whether x is an infinity."""
+    """True where x is an infinity."""
 
 def isnan(x: Any, /) -> Node:
-    """Whether x is NaN."""
+    """True where x is NaN."""
 
 def lcm(x: Any, y: Any, /) -> Node:
     """Least common multiple."""
@@ -257,7 +257,7 @@ def sign(x: Any, /) -> Node:
     """-1, 0 or 1; NaN of NaN."""
 
 def signbit(x: Any, /) -> Node:
-    """Whether the sign bit is set, as it is for -0.0."""
+    """True where the sign bit is set, as it is for -0.0."""
 
 def sin(x: Any, /) -> Node:
     """Sine."""

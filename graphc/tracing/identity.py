@@ -37,7 +37,7 @@ NAMED = (type, FunctionType, BuiltinFunctionType, type(np.sum))
 OPEN = frozenset("__import__ compile eval exec getattr globals input locals open random setattr vars".split())
 """Names by which code may reach what its other names do not tell, or gives another value each time."""
 OF_MODULES = "__builtins__", "__file__", "__name__", "__package__"
-"""What every module has, and a function may need that no code of its names."""
+"""Names of every module that a function may need without mentioning them."""
 EMPTY = object()
 """The content of a cell that nothing has been put into."""
 

@@ -1,4 +1,4 @@
-"""What a traced function changes outside of itself: random generators that draw, and NumPy arrays that it writes to.
+"""Changes of a traced function outside of itself: random generators that draw, and NumPy arrays that it writes to.
 Both would happen once, while the function is traced, and not in each call.
 
     rng, counts = np.random.default_rng(0), np.zeros(3)

@@ -1,4 +1,4 @@
-"""How long graphs took to compile: a record in the cache's folder, and what it says of another graph.
+"""Compile times of graphs: a record in the cache's folder, and the forecast that it gives for another graph.
 
 In: the work of a graph, which is the number of its nodes, and the seconds that compiling it took. Out: the seconds that
 a graph of some work will take, from those of similar work; None where too few are known.

@@ -142,7 +142,7 @@ class Call:
         self.pointers: list[Ptr] = []
         self.dims: list[list[I64 | int]] = []
         self.dummy = code.local(I64, 8, align=ALIGNMENT)
-        """Where null addresses of empty arrays point: the kernel is told that no address is null."""
+        """The target of null addresses of empty arrays: kernels assume that no address is null."""
         self.take()
         self.fail("SIZE", [dim < 0 for dims in self.dims for dim in dims if not isinstance(dim, int)])
         self.strided: dict[tuple[str, int], Strided] = {}

@@ -42,7 +42,7 @@ from graphc.codegen.llvm.functions import function
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
 
 TAKEN, REFUSED, RAISED = range(3)
-"""What `take_apart` tells."""
+"""Results of `take_apart`."""
 MOST_SOUGHT = 64
 """Keys of a dict that are sought where they come in another order."""
 EQUALITY = 2

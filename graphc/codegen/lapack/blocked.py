@@ -29,7 +29,7 @@ BASE = 96
 RIGHT_SIDES = 64
 """Right sides that a thread takes at a time."""
 WORK = 2.0
-"""What a multiplication of a triangular system costs, in units of work (threads/chunking.py)."""
+"""The cost of a multiplication in a triangular system, in units of work (threads/chunking.py)."""
 PANEL = 32
 """Columns of LU that LAPACK gets."""
 

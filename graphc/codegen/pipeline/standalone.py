@@ -68,7 +68,7 @@ from graphc.startup.record import record, replace
 
 CONVOLUTIONS = ("gc_conv_", "gc_grouped_conv_")
 C_LIBRARY = frozenset("memcpy memmove memset memcmp fmod fmodf".split())
-"""What an object may need without BLAS."""
+"""Symbols that an object may need without BLAS."""
 EXAMPLE = 4
 """The size of axes in examples."""
 

@@ -50,7 +50,7 @@ def _place(name: str) -> ctypes.c_void_p:
 
 C_TYPES = {"d": "double", "l": "(Py_ssize_t|long)"}
 FLAG, OPTIONS = "int __pyx_skip_dispatch", r"struct \w+ \*__pyx_optional_args"
-"""What follows the operands of a function of one result: 0, and a null pointer where it may be given options."""
+"""Arguments after the operands of a function of one result: 0, and a null pointer in place of options."""
 
 
 def address_of(name: str) -> int:

@@ -57,7 +57,7 @@ WRAPS = (*MODS, "//", "floordiv")
 TRUTHS = Const("False", "bool"), Const("True", "bool")
 
 Values: TypeAlias = Mapping[Var, Expr]
-"""What names of indices stand for."""
+"""Values of indices by name."""
 Fresh = Callable[[str], str]
 
 

@@ -37,7 +37,7 @@ PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 MATRICES = ("dogleg", "trust-exact")
 """Methods that take the second derivatives."""
 HOLDS = 1e-6
-"""How near a constraint is to its limit, relative to it, when it holds as an equation."""
+"""The relative distance from its limit at which a constraint counts as an equation."""
 UNSTOPPED = ("tnc", "cobyla", "cobyqa")
 """Methods of which SciPy lets no callback end the search."""
 

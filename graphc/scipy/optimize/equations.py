@@ -1,4 +1,4 @@
-"""What the solvers of `optimize` have in common: functions of a vector, and derivatives of their solutions.
+"""Common parts of the solvers of `optimize`: functions of a vector, and derivatives of their solutions.
 
     f = of_vector("root", fun, args)        a function from a vector to a node, which calls the program's
     solved(f, x, success)                   x, with the derivatives of f(x) = 0 (implicit function theorem)

@@ -29,7 +29,7 @@ __all__ = ["Limits", "TracedParameters"]
 
 
 PLAIN = (int, float, list, np.generic, np.ndarray)
-"""What bounds are that NumPy can compare."""
+"""Types of bounds that NumPy can compare."""
 
 
 class Limits(NamedTuple):
