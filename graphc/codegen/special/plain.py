@@ -9,6 +9,11 @@ that source by `language.bind_source`, where a quotient by 0 is no error, and no
     erfinv(x)             by Halley's steps on erf, and Newton's on log(erfc)
     kve(v, x)             the integral of exp(-x (cosh(t) - 1)) cosh(v t) by the trapezoidal rule (DLMF 10.32.9)
     i0e(x), i1e(x)        by their series, and the asymptotic ones beyond 20 (DLMF 10.25.2, 10.40.1)
+    gamma(x)              by steps of 1 up to 24, by Stirling's formula and reflection beyond (DLMF 5.5, 5.11.3)
+    j0, j1, y0, y1        by recurrence and Neumann's series (Abramowitz and Stegun 9.1.88), beyond 25 by Hankel's
+                          expansion (DLMF 10.17.3)
+    ellipk(m), ellipe(m)  by the arithmetic-geometric mean (DLMF 19.8.5, 19.8.6)
+    exp1(x), expi(x)      by series (DLMF 6.6.1), a continued fraction (6.9.1) and an asymptotic series (6.12.2)
 
 Densities are written by the deviance from the mean and Stirling's error (Loader, Fast and accurate computation of
 binomial probabilities, 2000), so that nothing large cancels. Sums and fractions that need more than 2,000,000 terms,
@@ -20,7 +25,25 @@ from __future__ import annotations
 from math import erf, erfc, inf, nan
 from typing import Any, TypeAlias
 
-from numpy import copysign, exp, expm1, fabs, float64, hypot, isinf, isnan, log, log1p, sin, sinh, sqrt
+from numpy import (
+    copysign,
+    cos,
+    exp,
+    expm1,
+    fabs,
+    float64,
+    floor,
+    hypot,
+    int64,
+    isinf,
+    isnan,
+    log,
+    log1p,
+    rint,
+    sin,
+    sinh,
+    sqrt,
+)
 
 from graphc.arrays.numerics import erfcx, gammaln
 
@@ -359,8 +382,8 @@ def scaled_k(v: Number, x: Number, less: Number) -> Number:
         return inf
     if isnan(v) or isinf(v) or isnan(x) or x < 0.0:
         return nan
-    step = 0.7 / sqrt(hypot(v, x))
-    step = 0.2 if step > 0.2 else step
+    step = 0.6 / sqrt(hypot(v, x))
+    step = 0.18 if step > 0.18 else step
     total = 0.5 * exp(-less)
     for n in range(1, 100000):
         t = float64(n) * step
@@ -397,6 +420,250 @@ def k1(x: Number) -> Number:
 
 def k1e(x: Number) -> Number:
     return 0.0 if x == inf else kve(float64(1.0), x)
+
+
+# --- the gamma function -----------------------------------------------------------------------------------------------
+
+
+def gamma_near(x: Number) -> Number:
+    """gamma(x) from a number about 1, by steps of 1."""
+    y = x
+    above = 1.0
+    below = 1.0
+    while y > 1.5:
+        y = y - 1.0
+        above = above * y
+    while y < 0.5:
+        below = below * y
+        y = y + 1.0
+    return above * exp(log_gamma_1p(y - 1.0)) / below
+
+
+def gamma_far(x: Number) -> Number:
+    """gamma(x) by Stirling's formula."""
+    half = pow(x, 0.5 * x - 0.25)
+    return 2.5066282746310002 * (half * exp(-x)) * half * exp(stirling(x))
+
+
+def gamma(x: Number) -> Number:
+    if isnan(x) or (x < 0.0 and x == floor(x)):
+        return nan
+    if x == 0.0:
+        return copysign(inf, x)
+    if x > 172.0:
+        return inf
+    if x > 24.0:
+        return gamma_far(x)
+    if x >= -24.0:
+        return gamma_near(x)
+    whole = rint(x)
+    sine = sin(3.141592653589793 * (x - whole))
+    if whole == 2.0 * floor(0.5 * whole):
+        sine = -sine
+    return 0.0 * sine if x < -172.0 else 3.141592653589793 / (x * sine) / gamma_far(-x)
+
+
+# --- Bessel functions -------------------------------------------------------------------------------------------------
+
+
+def cylinder_near(x: Number, is_first: bool, is_second: bool) -> Number:
+    """J or, where is_second, Y, of order 0 or, where is_first, 1: by recurrence from a high order, and Neumann's
+    series of Y."""
+    size = log(0.5 * x) + 0.5772156649015329
+    if x < 1e-10:
+        if is_second:
+            return -0.6366197723675814 / x if is_first else 0.6366197723675814 * size
+        return 0.5 * x if is_first else 1.0
+    top = int64(0.5 * x) + 20
+    odd = 0.0
+    even = 1e-30
+    norm = 0.0
+    odds = 0.0
+    evens = 0.0
+    sign = 1.0 if top % 2 == 0 else -1.0
+    for n in range(top):
+        j = float64(top - n)
+        norm = norm + 2.0 * even
+        evens = evens + sign * even / j
+        odds = odds + sign * odd * ((2.0 * j + 1.0) / (j * (j + 1.0)))
+        odd = 4.0 * j / x * even - odd
+        even = (4.0 * j - 2.0) / x * odd - even
+        sign = -sign
+        if fabs(even) > 1e200:
+            odd = odd * 1e-200
+            even = even * 1e-200
+            norm = norm * 1e-200
+            odds = odds * 1e-200
+            evens = evens * 1e-200
+    norm = norm + even
+    if not is_second:
+        return (odd if is_first else even) / norm
+    if is_first:
+        return 0.6366197723675814 * ((size - 1.0) * odd - odds - even / x) / norm
+    return 0.6366197723675814 * (size * even - 2.0 * evens) / norm
+
+
+def cylinder_far(x: Number, is_first: bool, is_second: bool) -> Number:
+    """The same by Hankel's expansion."""
+    square = 4.0 if is_first else 0.0
+    term = 1.0
+    p = 1.0
+    q = 0.0
+    for n in range(1, 60):
+        odd = float64(2 * n - 1)
+        term = term * ((square - odd * odd) / (8.0 * float64(n) * x))
+        if n % 2 == 1:
+            q = q + (term if n % 4 == 1 else -term)
+        else:
+            p = p + (term if n % 4 == 0 else -term)
+        if fabs(term) < 1e-17:
+            break
+    s = sin(x)
+    c = cos(x)
+    cosine = s - c if is_first else c + s
+    sine = -s - c if is_first else s - c
+    value = p * sine + q * cosine if is_second else p * cosine - q * sine
+    return value / sqrt(3.141592653589793 * x)
+
+
+def cylinder(x: Number, is_first: bool, is_second: bool) -> Number:
+    if isnan(x) or isinf(x):
+        return nan
+    return cylinder_near(x, is_first, is_second) if x <= 25.0 else cylinder_far(x, is_first, is_second)
+
+
+def j0(x: Number) -> Number:
+    return 1.0 if x == 0.0 else cylinder(fabs(x), False, False)
+
+
+def j1(x: Number) -> Number:
+    if x == 0.0:
+        return x
+    size = cylinder(fabs(x), True, False)
+    return -size if x < 0.0 else size
+
+
+def y0(x: Number) -> Number:
+    if x <= 0.0:
+        return -inf if x == 0.0 else nan
+    return cylinder(x, False, True)
+
+
+def y1(x: Number) -> Number:
+    if x <= 0.0:
+        return -inf if x == 0.0 else nan
+    return cylinder(x, True, True)
+
+
+# --- elliptic and exponential integrals -------------------------------------------------------------------------------
+
+
+def ellipkm1(p: Number) -> Number:
+    if isnan(p) or p < 0.0:
+        return nan
+    if p == 0.0:
+        return inf
+    if isinf(p):
+        return 0.0
+    a = 1.0
+    b = sqrt(p)
+    for _ in range(40):
+        mean = 0.5 * (a + b)
+        b = sqrt(a) * sqrt(b)
+        a = mean
+        if fabs(a - b) <= 1e-15 * a:
+            break
+    return 3.141592653589793 / (a + b)
+
+
+def ellipk(m: Number) -> Number:
+    return ellipkm1(1.0 - m)
+
+
+def ellipe_of_share(m: Number, p: Number) -> Number:
+    """E(m), where p is 1 - m, of 0 <= m < 1."""
+    a = 1.0
+    b = sqrt(p)
+    weight = 0.5
+    total = 1.0 - 0.5 * m
+    for _ in range(40):
+        gap = 0.5 * (a - b)
+        mean = 0.5 * (a + b)
+        b = sqrt(a * b)
+        a = mean
+        weight = 2.0 * weight
+        total = total - weight * gap * gap
+        if fabs(gap) <= 1e-9 * a:
+            break
+    return 3.141592653589793 * total / (a + b)
+
+
+def ellipe(m: Number) -> Number:
+    if isnan(m) or m > 1.0:
+        return nan
+    if m == 1.0:
+        return 1.0
+    if isinf(m):
+        return inf
+    if m >= 0.0:
+        return ellipe_of_share(m, 1.0 - m)
+    return sqrt(1.0 - m) * ellipe_of_share(-m / (1.0 - m), 1.0 / (1.0 - m))
+
+
+def exp1(x: Number) -> Number:
+    if isnan(x) or x < 0.0:
+        return nan
+    if x == 0.0:
+        return inf
+    if x > 750.0:
+        return 0.0
+    if x <= 1.0:
+        return -expi_series(-x)
+    b = x + 1.0
+    c = 1e300
+    d = 1.0 / b
+    total = d
+    for n in range(1, 1000):
+        square = -float64(n) * float64(n)
+        b = b + 2.0
+        d = 1.0 / (square * d + b)
+        c = b + square / c
+        total = total * (c * d)
+        if fabs(c * d - 1.0) < 3e-16:
+            break
+    return total * exp(-x)
+
+
+def expi_series(x: Number) -> Number:
+    term = 1.0
+    total = 0.0
+    for n in range(1, 300):
+        term = term * x / float64(n)
+        total = total + term / float64(n)
+        if fabs(term) < 1e-17 * fabs(total):
+            break
+    return 0.5772156649015329 + log(fabs(x)) + total
+
+
+def expi(x: Number) -> Number:
+    if isnan(x):
+        return nan
+    if x < 0.0:
+        return -exp1(-x)
+    if x == 0.0:
+        return -inf
+    if x <= 40.0:
+        return expi_series(x)
+    if x > 720.0:
+        return inf
+    term = 1.0
+    total = 1.0
+    for n in range(1, 60):
+        term = term * float64(n) / x
+        total = total + term
+        if term < 1e-17:
+            break
+    return exp(0.5 * x) * (total / x) * exp(0.5 * x)
 
 
 # --- elementary ones --------------------------------------------------------------------------------------------------
