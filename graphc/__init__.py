@@ -61,7 +61,7 @@ HOOKS.modules = {
     "as_ufunc": "graphc.functions.ufuncs",
     "restored_jitted": "graphc.tracing.saved_calls",
     "restored_network": "graphc.functions.saved_networks",
-    "restored_trainer": "graphc.functions.saved_trainers",
+    "restored_trainer": "graphc.functions.saved_networks",
     "resumed_trainer": "graphc.train.trainer",
     "ufunc": "graphc.tensor.dispatch",
 }

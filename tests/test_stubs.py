@@ -85,7 +85,7 @@ def methods() -> str:
         stub(name, FUNCTIONS.get(METHODS[name]) or getattr(tensor, METHODS[name]), "    ", "self")
         for name in sorted(METHODS)
     )
-    described = 'class Methods:\n    """What a tensor can be asked for as a method."""\n\n'
+    described = 'class Methods:\n    """Methods of tensors."""\n\n'
     return HEAD.format(doc=doc, imports=imports) + described + "\n".join(listed)
 
 

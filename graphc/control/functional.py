@@ -16,10 +16,9 @@ from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, 
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.effects import EFFECTS
 from graphc.ir.node import INPUT, Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ir.traced import TRACE
-from graphc.ops.again import attached
+from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import guard_axis, label
@@ -206,7 +205,7 @@ def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> 
     if which is None:
         _name(fn, given)
     anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
-    with TRACE, EFFECTS.frame(anchor) as found:  # a carry and operands are the function's own, which it may write to
+    with TRACE, Frame(anchor) as found:  # a carry and operands are the function's own, which it may write to
         own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
         made = called(f"{by} calls", fn, own, [*given])
     return attached(made, found)

@@ -1,4 +1,4 @@
-"""Trained networks and estimators as files: what predicts, without layers, training or scikit-learn.
+"""Trained networks, estimators and trainings as files: what predicts, without layers, training or scikit-learn.
 
 In: a `Sequential` that was trained, or an estimator that was fitted. Out: a file; from it a `Predictor`, which gives
 the same predictions to the bit. A network can be trained on.
@@ -9,6 +9,13 @@ the same predictions to the bit. A network can be trained on.
     Trainer(loaded).train(x, y)                 as Trainer(net).train(x, y): see training_row
     model.save("model.graphc")                  Classifier or Regressor
     graphc.load("model.graphc").predict(x)      as model.predict(x): features are standardised, classes have their names
+    trainer.train(x, y, epochs=5)
+    trainer.save("run.graphc")
+    graphc.load("run.graphc").train(x, y, epochs=10)    five more epochs, as if training had never ended, to the bit
+
+The step of a training is a function over shared variables: parameters, states of layers, random streams, Adam's means
+and numbers of steps. All are values of the file, once each. The order of the examples follows from the seed and the
+number of the epoch.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphcError, GraphValueError
-from graphc.functions.archive import Blobs, Opened, blobs_for
+from graphc.functions.archive import Blobs, Opened, Place, blobs_for
 from graphc.functions.callables import Function
 from graphc.functions.loaded import restored_function
 from graphc.functions.saved import function_row, write
@@ -285,3 +292,40 @@ def restored_network(opened: Opened, recompile: bool) -> Predictor:
 
 
 HOOKS.restored_network = restored_network
+
+# Trainings
+
+
+def save_trainer(trainer: Any, path: Place, values: str, targets: Sequence[str]) -> None:
+    """Write a trainer to a file. `Trainer.save` tells more."""
+    blobs = blobs_for(values)
+    training = training_row(trainer.model, blobs)
+    if "reason" in training:
+        raise GraphValueError(f"training cannot be saved: {training['reason']}")
+    header = {
+        "kind": "trainer",
+        **prediction_rows(trainer.model, blobs),
+        "training": training,
+        "step": function_row(trainer.step, blobs),
+        "evaluate": function_row(trainer.evaluate, blobs),
+        "rate": blobs.add_variable(trainer.rate),
+        "best": [blobs.add_array(value) for value in trainer.best or ()],
+        "state": trainer.state(),
+    }
+    write(path, header, blobs, targets)
+
+
+def restored_trainer(opened: Opened, recompile: bool) -> Any:
+    """Return the trainer of a file."""
+    header = opened.header
+    parts = {
+        "step": restored_function(opened, header["step"], recompile),
+        "evaluate": restored_function(opened, header["evaluate"], recompile),
+        "rate": opened.variable(header["rate"]),
+        "best": [opened.array(row).copy() for row in header["best"]] or None,
+    }
+    model = Network(opened, prediction_functions(opened, recompile))
+    return HOOKS.resumed_trainer(model, header["state"], parts)
+
+
+HOOKS.restored_trainer = restored_trainer

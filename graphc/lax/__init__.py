@@ -10,21 +10,27 @@ solutions. All but the first are imported when they are first asked for.
     lax.cummax(np.array([1, 3, 2]))                                    array([1, 3, 3])
 
 A loop or branch of arrays is compiled once for the types of its arguments and for what its functions compute; a new
-size, and another function that computes the same, compile nothing. The others are interpreted (`plain.py`).
+size, and another function that computes the same, compile nothing. The others are
+interpreted, node by node, in NumPy: a single function of this kind is called too seldom to pay for compilation.
 
 Operands broadcast and are promoted as in NumPy, where JAX's `lax` refuses them. What is not here says why.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
+from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from graphc.control import functional
+from graphc.functions.function import function as compile_function
 from graphc.ir.at_once import at_once
 from graphc.ir.call_errors import explained
+from graphc.ir.node import INPUT, SHARED, Node
+from graphc.ir.walk import node_set
 from graphc.startup.lazy import lazy_package
+from graphc.trees import leaves, map_leaves
 
 if TYPE_CHECKING:
     from graphc.control.functional import *  # noqa: F403
@@ -98,13 +104,28 @@ def _missing(name: str) -> str:
     )
 
 
+def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with values in place of tensors in its results; where these depend on variables, which
+    functions among the arguments may use, as it is. Results without axes are NumPy's scalars."""
+
+    @wraps(function)
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        nodes = [leaf for leaf in leaves(made) if isinstance(leaf, Node)]
+        if not nodes or any(node.op in (INPUT, SHARED) for node in node_set(nodes)):
+            return made
+        values = iter(compile_function([], nodes, mode="interpreted")())
+        return map_leaves(lambda leaf: next(values)[()] if isinstance(leaf, Node) else leaf, made)
+
+    return compute
+
+
 def _public(found: Any, package: str) -> Any:
     """Return a function as programs call it: of arrays it computes at once."""
     if not isinstance(found, FunctionType):
         return explained(found, package)
     own = vars(found)["__wrapped__"] if "explained" in vars(found) else found
-    compute: Any = import_module("graphc.lax.plain").interpreted(own)
-    return explained(at_once(own, compute), package)
+    return explained(at_once(own, _interpreted(own)), package)
 
 
 def _compiled(name: str) -> Any:

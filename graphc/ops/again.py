@@ -1,14 +1,22 @@
-"""Values that derivatives compute again instead of keeping them, and names for those that they keep.
+"""Values that are computed after others: those that derivatives compute again, those that wait for an effect.
 
-    again([x], [g])      [x], as values that can be computed only when g is known
-    named(y, "attn")     y, which a policy of `graphc.checkpoint` knows as "attn"
+    again([x], [g])                      [x], as values that can be computed only when g is known
+    named(y, "attn")                     y, which a policy of `graphc.checkpoint` knows as "attn"
+    with Frame(anchor) as found:         around each call of a function with tensors
+        made = f(x)                      f calls debug.print("{}", x): a node, which found has then
+    made = attached(made, found)         made is computed only when the node is
 
 What is computed of `again(x)` is another node than what was computed of x, so nothing makes the two one value; and the
 plan cannot compute it before g. So what was computed of x can be forgotten in between.
+
+Effects are nodes that are computed for what they do, not for a value: what `graphc.debug` prints and calls. A node that
+nothing needs is not computed. So the results of the call are made to need it; they are results of a step of a loop, of
+a branch, of an element of a batch, and what holds for them holds for the effect.
 """
 
 from __future__ import annotations
 
+from _thread import _local
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +33,31 @@ from graphc.ops.shape import filled
 from graphc.trees import map_leaves
 
 
+class Effects(_local):
+    """The calls of functions with tensors that a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+
+
+EFFECTS = Effects()
+
+
+class Frame:
+    """The effects of one call. anchor: a value of the step of a loop, or of the branch, that the call is."""
+
+    def __init__(self, anchor: Any = None) -> None:
+        self.anchor = anchor
+        self.found: list[Any] = []
+
+    def __enter__(self) -> list[Any]:
+        EFFECTS.frames.append(self)
+        return self.found
+
+    def __exit__(self, *error: object) -> None:
+        EFFECTS.frames.pop()
+
+
 def again(values: Sequence[Node], after: Sequence[Node]) -> list[Node]:
     """Return the values, which can be computed only when those in `after`, floats, are known."""
     signal = as_node(0.0, "float64")
@@ -34,7 +67,7 @@ def again(values: Sequence[Node], after: Sequence[Node]) -> list[Node]:
 
 
 def attached(made: Any, effects: Sequence[Node]) -> Any:
-    """Return a tree of results that can be computed only when effects are (ir/effects.py)."""
+    """Return a tree of results that can be computed only when effects are."""
     if not effects:
         return made
     return map_leaves(lambda leaf: again([as_node(leaf)], effects)[0] if isinstance(leaf, ARRAYS) else leaf, made)

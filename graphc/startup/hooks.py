@@ -96,7 +96,7 @@ class Hooks:
     restored_network: Callable[[Any, bool], Any]
     """Makes the trained network or estimator of an opened file."""
     restored_trainer: Callable[[Any, bool], Any]
-    """Makes the trainer of an opened file, with the state of its training (functions/saved_trainers.py)."""
+    """Makes the trainer of an opened file, with the state of its training (functions/saved_networks.py)."""
     resumed_trainer: Callable[..., Any]
     """Makes a trainer from what a file has: (model, state, parts), in train/trainer.py."""
     states: Any

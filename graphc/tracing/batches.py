@@ -16,10 +16,9 @@ from graphc.control.batch import all_batched, batched
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.effects import EFFECTS
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.traced import LEFT, TRACE, TRACED
-from graphc.ops.again import attached
+from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label
 from graphc.tracing.arguments import Unchanged, as_given, names_of, settings_for
@@ -121,7 +120,7 @@ def _mapped(
             elements.append(row)
     placed, keywords = like((args, dict(kwargs)), elements)
     try:
-        with TRACE.watch(fun), EFFECTS.frame() as found:
+        with TRACE.watch(fun), Frame() as found:
             made = build(*placed, **keywords)
         made = attached(made, found)
     finally:

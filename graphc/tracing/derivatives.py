@@ -21,11 +21,10 @@ from graphc.control.batch import batched
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
-from graphc.ir.effects import EFFECTS
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
 from graphc.ir.traced import LEFT, TRACE
 from graphc.ir.walk import rebuilt
-from graphc.ops.again import attached
+from graphc.ops.again import Frame, attached
 from graphc.ops.at_hand import asked_equal
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.index import subtensor
@@ -47,7 +46,7 @@ class Opened:
 
     targets: these variables. tree: the argument whose leaves they replace, or a tuple of several. outputs: the value,
     aux: the second item of a result with `has_aux`. replaced: {variable: node of the argument}. since: the serial
-    number from which on nodes belong to this call. effects: what the call does (ir/effects.py). results: the leaves of
+    number from which on nodes belong to this call. effects: what the call does (ops/again.py). results: the leaves of
     outputs, where they are wanted.
     """
 
@@ -102,7 +101,7 @@ def opened(
     chosen = [args[place] for place in places]
     tree = chosen[0] if isinstance(argnums, int) else tuple(chosen)
     try:
-        with TRACE, EFFECTS.frame() as effects:
+        with TRACE, Frame() as effects:
             returned = build(*whole, **kwargs)
     finally:
         LEFT.update(replaced)

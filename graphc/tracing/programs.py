@@ -22,11 +22,10 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.control.loop import called, title
 from graphc.errors import GraphTypeError
-from graphc.ir.effects import EFFECTS
 from graphc.ir.node import CONSTANT, Node, next_serial, variable
 from graphc.ir.traced import LEFT, TRACE, TRACED
 from graphc.ir.walk import dependents, nodes_of, nodes_since, rebuilt
-from graphc.ops.again import attached
+from graphc.ops.again import Frame, attached
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import Number, as_node
 from graphc.ops.scan import SCAN
@@ -89,7 +88,7 @@ def by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 def run(by: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call a function of the program with tensors. `by` calls it, for messages."""
-    with TRACE, EFFECTS.frame() as found:
+    with TRACE, Frame() as found:
         HOOKS.creations.replace_in(function)
         made = called(f"{by} calls", function, args, [])
     return attached(made, found)

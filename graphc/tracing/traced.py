@@ -35,12 +35,11 @@ from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInp
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
-from graphc.ir.effects import EFFECTS
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import PACKAGE, error_line
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
-from graphc.ops.again import attached
+from graphc.ops.again import Frame, attached
 from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
 from graphc.startup.hooks import HOOKS
@@ -406,7 +405,7 @@ class Jitted(Direct, Interface[P, R]):
         """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy
         has replaced by its own ("setting an array element with a sequence") is raised in its place."""
         try:
-            with TRACE, EFFECTS.frame() as found:
+            with TRACE, Frame() as found:
                 HOOKS.creations.replace_in(self)
                 if written:
                     args = map_leaves(lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, list(args))

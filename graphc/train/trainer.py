@@ -338,7 +338,7 @@ class Trainer:
             trainer.save("run.graphc")
             graphc.load("run.graphc").train(x, y, epochs=10)
         """
-        import_module("graphc.functions.saved_trainers").save(self, path, values, targets)
+        import_module("graphc.functions.saved_networks").save_trainer(self, path, values, targets)
 
     def state(self) -> dict[str, Any]:
         """Return how far the training is, the table and the settings, of numbers and text."""
