@@ -22,7 +22,7 @@ from _thread import _local as local  # what threading calls so, without the rest
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,6 +50,9 @@ from graphc.startup.record import record, replace
 
 OUT = sys.intern("out")
 """The keyword of the arrays for results."""
+
+BEGIN = sys.intern("__init__")
+"""The method of a class that fills a new object."""
 
 METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
@@ -242,6 +245,8 @@ def _process_record() -> tuple[int, ...]:
         "true": id(True),
         "false": id(False),
         "none": id(None),
+        "begin": id(BEGIN),
+        "function": id(FunctionType),
         "true scalar": id(np.True_),
         "false scalar": id(np.False_),
         "memory error": id(MemoryError),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,10 @@ LIST_SIZE = LongField(16)
 LIST_ITEMS = PointerField(24)
 TUPLE_SIZE = LongField(16)
 DICT_SIZE = LongField(16)
+DICT_KEYS = PointerField(32)  # the table of keys and values, of a dict that shares it with no other
+MEMBER = PointerField(40)  # what a descriptor of a slot knows: its type, the offset of the slot
+MEMBER_TYPE, MEMBER_OFFSET = HalfField(8), LongField(16)
+ANY_OBJECT = 16  # the type of slots of Python's classes
 TUPLE_ITEMS = tuple.__basicsize__
 CALLABLE_BINDING = PointerField(object.__basicsize__)
 ARRAY_DATA = PointerField(16)
@@ -58,9 +63,8 @@ PYTHON_API = (
     "PyObject_RichCompareBool",
     "PyObject_GetAttr",
     "PyObject_GenericSetAttr",
-    "PyDict_New",
+    "PyDict_Copy",
     "PyDict_Next",
-    "PyDict_SetItem",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
 ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
@@ -73,7 +77,7 @@ results or temporaries failed."""
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
     *("ndarray", "list", "tuple", "float", "int", "str", "true", "false", "none", "memory error"),
-    *("scalars", "tuples", "true scalar", "false scalar", "arguments", "results"),
+    *("scalars", "tuples", "true scalar", "false scalar", "arguments", "results", "begin", "function"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
@@ -101,6 +105,7 @@ def layout_tag() -> int:
         TUPLE_SIZE,
         TUPLE_ITEMS,
         DICT_SIZE,
+        DICT_KEYS,
         CALLABLE_BINDING,
         ARRAY_DATA,
         ARRAY_RANK,
@@ -147,6 +152,7 @@ def _layout_checks() -> dict[str, bool]:
     paired = (array, frozen)
     number = 1.25
     allocate = ctypes.pythonapi["PyType_GenericAlloc"]
+    known = {number: array, array.ndim: frozen}
     new = object()
     holders = [new] * 5
     return {
@@ -154,7 +160,8 @@ def _layout_checks() -> dict[str, bool]:
         "reference count": half_at(id(new)) == 1 + len(holders),
         "list": word_at(id(listed) + LIST_SIZE) == 2 and word_at(word_at(id(listed) + LIST_ITEMS) + 8) == id(frozen),
         "tuple": (word_at(id(paired) + TUPLE_SIZE), word_at(id(paired) + TUPLE_ITEMS)) == (2, id(array)),
-        "dict": word_at(id({number: array, array.ndim: frozen}) + DICT_SIZE) == 2,
+        "dict": word_at(id(known) + DICT_SIZE) == 2 and entries_of(known) is not None,
+        "slot": slots_of(Slotted, ["first", "second"]) == [object.__basicsize__, object.__basicsize__ + 8],
         "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
         "array data": word_at(id(array) + ARRAY_DATA) == array.__array_interface__["data"][0],
         "array rank": (half_at(id(array) + ARRAY_RANK), half_at(id(frozen) + ARRAY_RANK)) == (2, 0),
@@ -171,6 +178,39 @@ def _layout_checks() -> dict[str, bool]:
 
 class Plain:
     """A class whose objects `object` makes."""
+
+
+class Slotted:
+    """A class whose objects have slots."""
+
+    __slots__ = ("first", "second")
+
+
+def entries_of(known: dict[Any, Any]) -> list[int] | None:
+    """The offsets of the values of a dict, which differ, in the table that a copy of it has (`DICT_KEYS`). None where
+    they are not found there."""
+    copied = known.copy()
+    size = copied.__sizeof__() - dict.__basicsize__
+    table = word_at(id(copied) + DICT_KEYS)
+    words = [word_at(table + 8 * place) for place in range(size // 8)] if size > 0 else []
+    place_of = {word: place for place, word in enumerate(words)}
+    found = [place_of.get(id(value), 0) for value in known.values()]
+    is_known = all(place and words[place - 1] == id(key) for place, key in zip(found, known, strict=True))
+    return [8 * place for place in found] if is_known else None
+
+
+def slots_of(kind: type, names: Sequence[str]) -> list[int] | None:
+    """The offsets of attributes in the objects of a class. None where one is in no slot."""
+    offsets = []
+    for name in names:
+        slot = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+        if type(slot) is not type(Slotted.first):  # type: ignore[attr-defined]
+            return None
+        member = word_at(id(slot) + MEMBER)
+        if half_at(member + MEMBER_TYPE) != ANY_OBJECT:
+            return None
+        offsets.append(word_at(member + MEMBER_OFFSET))
+    return offsets
 
 
 def is_made_plainly(kind: type) -> bool:

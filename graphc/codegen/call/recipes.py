@@ -14,7 +14,7 @@ of the same form alone: containers of the same types and keys, in which the stat
 
         2 leaves, 2 steps
         TUPLE of 1 item: leaf 1
-        DICT of 2 items: "loss" is leaf 0, "slope" what step 0 has made
+        DICT of 2 items: leaf 0 where "loss" has its value, what step 0 has made where "slope" has
 
 Leaves have the order of `trees.flatten`. A value that is no leaf is inner; word -1 - k stands for inner value k.
 """
@@ -24,18 +24,22 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from graphc.codegen.call.bind import Recipe
-from graphc.codegen.call.layout import is_made_plainly
+from graphc.codegen.call.layout import TUPLE_ITEMS, entries_of, is_made_plainly, slots_of
 from graphc.trees import REGISTERED, Registered, fields_of, is_nested, leaves, ordered
 
-TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, CALLED, CONSTANT = range(10)
+TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT = range(12)
 """The steps. TUPLE (of any class when it is taken apart), LIST, DICT; FIELDS: an object by its attributes. A static
 value is compared: SAME, the same object; EQUAL, an equal one of its type; BITS, a float of the same bits. Only results
-have NAMED, a named tuple; CALLED, an object that its class makes of the parts; CONSTANT, one that is there already."""
+have NAMED, a named tuple; SLOTS, an object whose attributes all have slots; CALLED, one that its class makes of the
+parts; BEGUN, one that `__init__` makes of them; CONSTANT, one that is there already. The parts of a TUPLE, LIST, DICT,
+NAMED and SLOTS are stored at offsets, a DICT's in a copy of a dict with other values."""
 MOST_INNER = 512
 """The inner values that a recipe has at most."""
 MOST_FIELDS = 64
@@ -160,27 +164,82 @@ def _put(writer: _Writer, tree: Any) -> int:
     }
     if how == SAME:
         return _constant(writer, tree)
-    kind, words, keys = type(tree), [*places.values()], [0] * len(places)
+    kind, words = type(tree), [*places.values()]
     if how == DICT:
-        keys, words = [writer.address(key) for key in tree], [places[key] for key in tree]
-    elif how == TUPLE and kind is not tuple:
-        how = NAMED if _is_plain_tuple(kind) else CALLED
-    elif how == FIELDS:
-        names = [*places]
-        keys = [*map(writer.address, names)]
-        if kind in REGISTERED:
-            how, keys = CALLED, [writer.address(tuple(names)), *[0] * len(names)][: len(names)]
-        elif not is_made_plainly(kind):
-            raise UnknownFormError
-    if how in (CALLED, FIELDS) and not 0 < len(words) <= MOST_FIELDS:
+        return _put_dict(writer, {key: places[key] for key in tree})
+    if how == FIELDS:
+        return _put_object(writer, kind, places)
+    if how == TUPLE and kind is not tuple and not _is_plain_tuple(kind):
+        return _put_call(writer, CALLED, kind, [0] * len(words), words)
+    first = 0 if how == LIST else TUPLE_ITEMS
+    offsets = [first + 8 * place for place in range(len(words))]
+    return _put_step(writer, how if kind in (list, tuple) else NAMED, writer.address(kind), offsets, words)
+
+
+def _put_dict(writer: _Writer, places: Mapping[Any, int]) -> int:
+    # A list in place of each container: the garbage collector tracks dicts that have some, and their copies.
+    model = {key: object() if place >= 0 else [] for key, place in places.items()}
+    offsets = entries_of(model)
+    if offsets is None:
         raise UnknownFormError
-    writer.step(how, writer.address(kind), len(words), *keys, *words)
+    return _put_step(writer, DICT, writer.address(model), offsets, [*places.values()])
+
+
+def _put_object(writer: _Writer, kind: Any, places: Mapping[str, int]) -> int:
+    names = [*places]
+    if kind in REGISTERED:
+        if not _only_assigns(kind, names):
+            is_begun = is_made_plainly(kind) and type(kind).__call__ is type.__call__
+            how = BEGUN if is_begun and type(kind.__init__) is FunctionType else CALLED
+            keys = [writer.address(tuple(names)), *[0] * len(names)][: len(names)]
+            return _put_call(writer, how, kind, keys, [*places.values()])
+        names = [*kind.__dataclass_fields__]
+    elif not is_made_plainly(kind):
+        raise UnknownFormError
+    offsets = slots_of(kind, names)
+    keys = [*map(writer.address, names)] if offsets is None else offsets
+    words = [places[name] for name in names]
+    return _put_step(writer, FIELDS if offsets is None else SLOTS, writer.address(kind), keys, words)
+
+
+def _put_call(writer: _Writer, how: int, kind: Any, keys: Sequence[int], words: Sequence[int]) -> int:
+    if not 0 < len(words) <= MOST_FIELDS:
+        raise UnknownFormError
+    return _put_step(writer, how, writer.address(kind), keys, words)
+
+
+def _put_step(writer: _Writer, how: int, first: int, keys: Sequence[int], words: Sequence[int]) -> int:
+    writer.step(how, first, len(words), *keys, *words)
     return -len(writer.steps)
 
 
 def _constant(writer: _Writer, value: Any) -> int:
-    writer.step(CONSTANT, writer.address(value), 0)
-    return -len(writer.steps)
+    return _put_step(writer, CONSTANT, writer.address(value), (), ())
+
+
+def _only_assigns(kind: Any, names: Sequence[str]) -> bool:
+    """True for a dataclass whose constructor is the one that Python has generated, and only assigns these fields."""
+    params, fields = vars(kind).get("__dataclass_params__"), vars(kind).get("__dataclass_fields__", {})
+    if params is None or {*fields} != {*names} or not is_made_plainly(kind) or type(kind).__call__ is not type.__call__:
+        return False
+    if not params.frozen and kind.__setattr__ is not object.__setattr__:
+        return False
+    dataclasses = import_module("dataclasses")
+    known = dataclasses.make_dataclass(
+        "known",
+        [
+            (
+                name,
+                object,
+                dataclasses.field(default=each.default, default_factory=each.default_factory, kw_only=each.kw_only),
+            )
+            for name, each in fields.items()
+        ],
+        frozen=params.frozen,
+    )
+    made, own = known.__init__.__code__, getattr(kind.__init__, "__code__", None)
+    alike = "co_code", "co_names", "co_consts", "co_varnames", "co_freevars", "co_filename"
+    return all(getattr(own, each, None) == getattr(made, each) for each in alike)
 
 
 def _is_plain_tuple(kind: Any) -> bool:

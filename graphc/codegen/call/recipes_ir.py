@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from graphc.codegen.call.arguments import interned, seek
 from graphc.codegen.call.layout import (
+    DICT_KEYS,
     DICT_SIZE,
     LIST_ITEMS,
     OBJECT_TYPE,
@@ -25,6 +26,7 @@ from graphc.codegen.call.layout import (
 )
 from graphc.codegen.call.objects import Imported, call_object, new_list, new_tuple, release, retain, word
 from graphc.codegen.call.recipes import (
+    BEGUN,
     BITS,
     CALLED,
     CONSTANT,
@@ -34,7 +36,9 @@ from graphc.codegen.call.recipes import (
     LIST,
     MOST_FIELDS,
     MOST_INNER,
+    NAMED,
     SAME,
+    SLOTS,
     TUPLE,
 )
 from graphc.codegen.llvm.builder import Code
@@ -53,8 +57,7 @@ compare_text = Imported("PyUnicode_Compare", I32, Ptr, Ptr)
 compare = Imported("PyObject_RichCompareBool", I32, Ptr, Ptr, I32)
 attribute = Imported("PyObject_GetAttr", Ptr, Ptr, Ptr)
 set_attribute = Imported("PyObject_GenericSetAttr", I32, Ptr, Ptr, Ptr)
-new_dict = Imported("PyDict_New", Ptr)
-set_item = Imported("PyDict_SetItem", I32, Ptr, Ptr, Ptr)
+copy_dict = Imported("PyDict_Copy", Ptr, Ptr)
 
 
 @function("alwaysinline")
@@ -231,63 +234,104 @@ def source(code: Code, place: I64, leaves: Ptr, made: Ptr) -> Ptr:
 def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
     """Make a container of parts, whose references it takes over; null with an exception set."""
     how, count = step.load(I64), step.at(2, I64).load(I64)
-    kind, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
-    places = keys.at(count, I64)
+    kind, offsets = step.at(1, Ptr).load(Ptr), step.at(3, I64)
+    places = offsets.at(count, I64)
     with code.when(how == CONSTANT):
         retain(code, kind)
         code.ret(kind)
-    with code.when((how == DICT) | (how == FIELDS) | (how == CALLED)):
-        code.ret(put_named(code, record, step, leaves, made))
-    new, items = code.variable(NULL), code.variable(NULL)
+    with code.when((how == FIELDS) | (how == CALLED) | (how == BEGUN)):
+        code.ret(put_object(code, record, step, leaves, made))
+    new = code.variable(NULL)
+    with code.when(how == DICT):
+        new.value = copy_dict(record, kind)
     with code.when(how == LIST):
         new.value = new_list(record, count)
-        with code.when(new.value != NULL):
-            items.value = new.value.get(LIST_ITEMS)
-    with code.otherwise():
-        with code.when(how == TUPLE):
-            new.value = new_tuple(record, count)
-        with code.otherwise():  # NAMED
-            new.value = kind.get(TYPE_ALLOC).call(Ptr, kind, count)
-        items.value = new.value.at(TUPLE_ITEMS)
+    with code.when(how == TUPLE):
+        new.value = new_tuple(record, count)
+    with code.when(how == NAMED):
+        new.value = kind.get(TYPE_ALLOC).call(Ptr, kind, count)
+    with code.when(how == SLOTS):
+        new.value = new_object(code, record, kind)
     with code.when(new.value == NULL):
         code.ret(NULL)
+    items = code.variable(new.value)
+    with code.when(how == DICT):
+        items.value = new.value.get(DICT_KEYS)
+    with code.when(how == LIST):
+        items.value = new.value.get(LIST_ITEMS)
     with code.count(0, count) as k:
         part = source(code, places.at(k, I64).load(I64), leaves, made)
-        items.value.at(k, Ptr).store(part.load(Ptr))
+        item = items.value.at(offsets.at(k, I64).load(I64))
+        old = item.load(Ptr)
+        item.store(part.load(Ptr))
         part.store(NULL)
+        release(code, old, record)
     return new.value
 
 
 @function("noinline")
-def put_named(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
-    """`put_step` for a dict, an object with attributes, and a class that is called."""
+def new_object(code: Code, record: Ptr, kind: Ptr) -> Ptr:
+    """An object of a class, as `object.__new__` makes it; null with an exception set."""
+    nothing = new_tuple(record, I64.of(0))
+    new = kind.get(TYPE_NEW).call(Ptr, kind, nothing, NULL)
+    release(code, nothing, record)
+    return new
+
+
+@function("noinline")
+def begun(code: Code, record: Ptr, kind: Ptr, given: Ptr, names: Ptr) -> Ptr:
+    """Call the `__init__` of a class: None, null with an exception set, or another value where only the class itself
+    can call it. given: a new object, then the arguments of these names."""
+    begin = attribute(record, kind, word(record, "begin"))
+    with code.when(begin == NULL):
+        code.ret(NULL)
+    with code.when(begin.get(OBJECT_TYPE) != word(record, "function")):
+        release(code, begin, record)
+        retain(code, kind)
+        code.ret(kind)
+    answer = call_object(record, begin, given, I64.of(1), names)
+    release(code, begin, record)
+    return answer
+
+
+@function("noinline")
+def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
+    """`put_step` for an object whose attributes are set, and for a class or its `__init__` that is called."""
     how, count = step.load(I64), step.at(2, I64).load(I64)
     kind, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
     places = keys.at(count, I64)
-    new, given = code.variable(NULL), code.local(Ptr, MOST_FIELDS)
-    with code.when(how == CALLED):
+    new = code.variable(NULL)
+    with code.when(how != CALLED):
+        new.value = new_object(code, record, kind)
+        with code.when(new.value == NULL):
+            code.ret(NULL)
+    with code.when(how != FIELDS):
+        given, names = code.local(Ptr, MOST_FIELDS + 1), keys.load(Ptr)
         with code.count(0, count) as k:
-            given.at(k, Ptr).store(source(code, places.at(k, I64).load(I64), leaves, made).load(Ptr))
-        names = keys.load(Ptr)
-        new.value = call_object(record, kind, given, (names == NULL).choose(count, I64.of(0)), names)
-    with code.when(how == DICT):
-        new.value = new_dict(record)
-    with code.when(how == FIELDS):
-        nothing = new_tuple(record, I64.of(0))
-        new.value = kind.get(TYPE_NEW).call(Ptr, kind, nothing, NULL)
-        release(code, nothing, record)
-    with code.when(new.value == NULL):
-        code.ret(NULL)
+            given.at(k + 1, Ptr).store(source(code, places.at(k, I64).load(I64), leaves, made).load(Ptr))
+        is_called = code.variable(how == CALLED)
+        with code.when(~is_called.value):
+            given.store(new.value)
+            answer = begun(code, record, kind, given, names)
+            with code.when(answer == NULL):
+                release(code, new.value, record)
+                code.ret(NULL)
+            release(code, answer, record)
+            with code.when(answer != word(record, "none")):
+                release(code, new.value, record)
+                is_called.value = Bool.of(True)
+        with code.when(is_called.value):
+            new.value = call_object(record, kind, given.at(1, Ptr), (names == NULL).choose(count, I64.of(0)), names)
+        with code.when(new.value == NULL):
+            code.ret(NULL)
     with code.count(0, count) as k:
         part = source(code, places.at(k, I64).load(I64), leaves, made)
-        value, key, status = part.load(Ptr), keys.at(k, Ptr).load(Ptr), code.variable(I32.of(0))
-        with code.when(how == DICT):
-            status.value = set_item(record, new.value, key, value)
+        value = part.load(Ptr)
         with code.when(how == FIELDS):
-            status.value = set_attribute(record, new.value, key, value)
-        with code.when(status.value != 0):
-            release(code, new.value, record)
-            code.ret(NULL)
+            status = set_attribute(record, new.value, keys.at(k, Ptr).load(Ptr), value)
+            with code.when(status != 0):
+                release(code, new.value, record)
+                code.ret(NULL)
         part.store(NULL)
         release(code, value, record)
     return new.value

@@ -327,6 +327,171 @@ def test_a_constructor_that_fails_ends_the_call() -> None:
     assert sys.getrefcount(x) == before
 
 
+def registered(kind: Any) -> Any:
+    return tree_util.register_dataclass(kind)
+
+
+begun: list[str] = []
+
+
+@dataclass(slots=True)
+class Slots:
+    u: Any
+    v: Any = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSlots:
+    u: Any
+    v: Any
+    w: Any = None
+
+
+@registered
+@dataclass
+class Assigned:
+    b: Any
+    a: Any = field(metadata={"static": True})
+    c: Any = field(default_factory=list)
+
+
+@registered
+@dataclass(frozen=True, kw_only=True)
+class FrozenAssigned:
+    b: Any
+    a: Any = None
+
+
+@registered
+@dataclass(slots=True)
+class SlotsAssigned:
+    b: Any
+    a: Any = 2
+
+
+@registered
+@dataclass
+class Begun:
+    u: Any
+    v: Any
+
+    def __post_init__(self) -> None:
+        begun.append("post")
+
+
+@registered
+@dataclass
+class BegunBySetting:
+    u: Any
+    v: Any
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        begun.append(name)
+        super().__setattr__(name, value)
+
+
+@registered
+@dataclass(init=False)
+class BegunByHand:
+    u: Any
+    v: Any
+
+    def __init__(self, v: Any, u: Any, *more: Any) -> None:
+        begun.append("hand")
+        self.u, self.v, self.more = u, v, more
+
+
+class Meta(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        begun.append("meta")
+        return super().__call__(*args, **kwargs)
+
+
+@registered
+@dataclass
+class BegunByMeta(metaclass=Meta):
+    u: Any
+    v: Any
+
+
+OBJECTS: list[tuple[Any, Any]] = [
+    (Slots, lambda x: Slots(x + 1, [x])),
+    (FrozenSlots, lambda x: FrozenSlots(x, x + 1, (x, None))),
+    (Assigned, lambda x: Assigned(x + 1, "name", {"a": x})),
+    (FrozenAssigned, lambda x: FrozenAssigned(b=x, a=[x])),
+    (SlotsAssigned, lambda x: SlotsAssigned(x, [x + 1])),
+    (Begun, lambda x: Begun(x, {"a": x + 1})),
+    (BegunBySetting, lambda x: BegunBySetting(x, x + 1)),
+    (BegunByHand, lambda x: BegunByHand(x + 1, x)),
+    (BegunByMeta, lambda x: BegunByMeta(x + 1, x)),
+]
+
+
+@pytest.mark.parametrize(("kind", "made"), OBJECTS, ids=[kind.__name__ for kind, _ in OBJECTS])
+def test_objects_are_made_as_their_classes_make_them(kind: Any, made: Any) -> None:
+    function: Any = graphc.jit(made)
+    x = np.arange(3.0)
+    native = shortcut(function, x)
+    begun.clear()
+    expected = made(x)
+    by_class = [*begun]
+    begun.clear()
+    found = native(x)
+    assert type(found) is kind and begun == by_class
+    assert repr(found) == repr(expected) and gc.is_tracked(found)
+    assert list(getattr(found, "__dict__", ())) == list(getattr(expected, "__dict__", ()))
+    leaf = tree_util.leaves(found)[0]
+    assert sys.getrefcount(leaf) == 3  # the object, the name, the argument
+    counts = [sys.getrefcount(each) for each in (kind, None, "name")]
+    for _ in range(1000):
+        native(x)
+    changes = [sys.getrefcount(each) - count for each, count in zip((kind, None, "name"), counts, strict=True)]
+    assert all(abs(change) < 500 for change in changes), changes
+
+
+def test_a_class_that_begins_otherwise_now_is_called() -> None:
+    @registered
+    @dataclass
+    class Changed:
+        w: Any
+
+        def __post_init__(self) -> None:
+            begun.append("old")
+
+    function: Any = graphc.jit(lambda x: Changed(x + 1))
+    x = np.ones(2)
+    native = shortcut(function, x)
+
+    def fresh(self: Any, w: Any) -> Any:
+        self.w = w
+        return 3
+
+    begun.clear()
+    Changed.__init__ = fresh  # type: ignore[method-assign]
+    with pytest.raises(TypeError, match="should return None"):
+        native(x)
+    Changed.__init__ = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(TypeError, match="not callable"):
+        native(x)
+    Changed.__init__ = lambda self, w: begun.append("new")  # type: ignore[method-assign]
+    assert type(native(x)) is Changed and begun == ["new"]
+
+
+def test_dicts_of_results_are_dicts_like_any_other() -> None:
+    keys: list[Any] = [*(f"k{place}" for place in range(40)), 1, (2, "a"), None, b"b"]
+    for some in (keys[:1], keys[:6], keys, []):
+        function: Any = graphc.jit(lambda x, some=some: {"d": {key: x + n for n, key in enumerate(some)}, "x": [x]})
+        native = shortcut(function, np.zeros(1))
+        for given in (0.0, 1.0):
+            made = native(np.full(1, given))
+            assert list(made) == ["d", "x"] and list(made["d"]) == some
+            assert [float(made["d"][key][0]) for key in some] == [given + n for n in range(len(some))]
+            assert gc.is_tracked(made) and gc.is_tracked(made["d"]) == gc.is_tracked({1: np.zeros(1)})
+            made["d"]["more"] = 1
+            made["d"].pop(some[0] if some else "more")
+            assert len(made["d"]) == max(len(some), 0)
+
+
 def test_large_dicts_and_many_containers() -> None:
     names = [f"k{place}" for place in range(100)]
     function: Any = graphc.jit(lambda p: {"t": p["k0"] - p["k99"]})
