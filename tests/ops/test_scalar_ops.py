@@ -595,3 +595,24 @@ def test_quotients_by_powers_of_two_round_down(dtype: str) -> None:
         f = graphc.function([x], [x // divisor, x % divisor])
         for result, expected in zip(f(values), (values // divisor, values % divisor), strict=True):
             np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_remainders_of_floats_by_powers_of_two_are_numpys(dtype: str) -> None:
+    """No call of fmod; the same bits, of numbers near 0 and near the largest too."""
+    x = T.tensor(dtype, (None,), "x")
+    limits, whole = np.finfo(dtype), f"i{np.dtype(dtype).itemsize}"
+    small = [limits.eps / 4, limits.tiny, limits.smallest_subnormal]
+    near = np.array([0.0, 0.5, 1.0, 63.999, 64.0, *small, limits.max, np.inf], dtype)
+    rng = np.random.default_rng(0)
+    bits = rng.integers(np.iinfo(whole).min, np.iinfo(whole).max, 5000, whole).view(dtype)
+    values = np.concatenate([near, -near, np.round(rng.normal(size=99) * 500).astype(dtype), bits])
+    divisors = (1.0, 64.0, 2.0**64)
+    f = graphc.function([x], [x % divisor for divisor in divisors])
+    assert "fmod" not in f.assembly
+    with np.errstate(all="ignore"):
+        for result, divisor in zip(f(values), divisors, strict=True):
+            wanted = values % np.array(divisor, dtype)
+            np.testing.assert_array_equal(result, wanted)
+            np.testing.assert_array_equal(result[~np.isnan(wanted)].view(whole), wanted[~np.isnan(wanted)].view(whole))

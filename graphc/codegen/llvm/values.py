@@ -231,7 +231,23 @@ def float_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value
     return _float_quotient(builder, dtype, args)[0]
 
 
+MOST_EXPONENT = 65
+"""Of powers of two by which floats are divided without a call: far from where numbers overflow."""
+
+
 def float_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """The remainder of a floor division, as numpy's. By a power of two from 1 on it is a - floor(a / b) * b: only the
+    subtraction rounds, as numpy's addition of the divisor does. The quotient of a negative number near 0 may be -0.0;
+    the remainder is then rounded to b."""
+    a, b = args
+    literal = b.operands[0] if isinstance(b, ir.CastInstr) else b  # as of float32
+    number = literal.constant if isinstance(literal, ir.Constant) else 0.0
+    mantissa, exponent = math.frexp(number) if isinstance(number, float) else (0.0, 0)
+    if mantissa == 0.5 and 0 < exponent <= MOST_EXPONENT:
+        floor = call_llvm(builder, "floor", [builder.fmul(a, constant(dtype, 1.0 / number))])
+        remainder = builder.fsub(a, builder.fmul(floor, b))
+        negative = builder.fcmp_ordered("<", remainder, constant(dtype, 0.0))
+        return builder.select(negative, b, remainder)
     return _float_quotient(builder, dtype, args)[1]
 
 
