@@ -23,11 +23,11 @@ import numpy as np
 from graphc import trees
 from graphc.arrays.dtypes import promote
 from graphc.arrays.values import natural_dtype
-from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size
-from graphc.ops.elementwise import as_node, cast
+from graphc.ir.node import Node, Size, describe
+from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.joining import concatenate
 from graphc.tensor.shaping import reshape
 from graphc.trees import REGISTERED, Registered, Shield
@@ -175,13 +175,24 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _M
     return functools.reduce(function, leaves(tree, is_leaf), *first)
 
 
-def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Return True if every leaf is true, in Python's sense.
+def all(tree: Any, *, is_leaf: IsLeaf = None) -> Any:
+    """Return True if every leaf is true, in Python's sense; if some are tensors, a boolean tensor. Raises RankError for
+    a tensor with axes, which has no truth value.
 
     >>> graphc.tree.all({"a": True, "b": [True, False]})
     False
     """
-    return builtins.all(leaves(tree, is_leaf))
+    found = leaves(tree, is_leaf)
+    tensors = [each for each in found if isinstance(each, Node)]
+    if not tensors:
+        return builtins.all(found)
+    for each in tensors:
+        if each.ndim:
+            raise RankError(
+                f"tree.all: the truth value of {describe(each)} of type {each.type} is ambiguous; x.all() is a scalar"
+            )
+    rest = builtins.all(each for each in found if not isinstance(each, Node))
+    return functools.reduce(lambda total, each: elementwise("logical_and", total, each), tensors, as_node(rest))
 
 
 def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:

@@ -39,6 +39,9 @@ MODULES = "integrate interpolate linalg ndimage optimize signal spatial spatial.
 CLASSES = "rv_generic rv_continuous rv_discrete".split()
 """The classes of distributions whose methods are exchanged; so are those of distributions of vectors."""
 
+OTHERS = {"integrate.odeint": "integrate.initial_values.scipys_odeint"}
+"""Functions of SciPy's whose names `graphc.scipy` has for other signatures, and those that take their calls."""
+
 Exchange = tuple[FunctionType, CodeType, CodeType]
 """A function, its own code, and the code that it has while a function is traced."""
 
@@ -98,7 +101,7 @@ def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
     """The function of graphc's, or the error that there is none."""
     try:
         found: Any = import_module("graphc.scipy")
-        for part in f"{home}.{title}".split("."):
+        for part in OTHERS.get(f"{home}.{title}", f"{home}.{title}").split("."):
             found = getattr(found, part)
     except (AttributeError, ModuleNotFoundError) as error:
         own = [leaf for leaf in leaves(given) if isinstance(leaf, Node)]

@@ -16,11 +16,11 @@ import numpy as np
 from graphc.arrays.dtypes import accumulator, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, describe
+from graphc.ir.node import OPS, Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import with_elements
+from graphc.ops.checked import checked, with_elements
 from graphc.ops.conv import convolve as convolve_images
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import subtensor
@@ -369,15 +369,37 @@ def polysub(a1: Any, a2: Any) -> Node:
 def polymul(a1: Any, a2: Any) -> Node:
     """The product of two polynomials; zeros in front of either do not count, and one without coefficients is 0, as in
     NumPy."""
-    left, right = (_trimmed(as_vector("polymul", one)) for one in (a1, a2))
-    return convolve(left, right)
+    left, right = as_vector("polymul", a1), as_vector("polymul", a2)
+    product = convolve(_trimmed(left), _trimmed(right))
+    of_full = _is_full(left) and _is_full(right)  # each power of such a polynomial is one
+    return full(product, 0) if of_full and product.type.shape[0] != 1 else product
 
 
 def _trimmed(p: Node) -> Node:
     """A polynomial without zeros in front, and one zero where there is nothing else."""
+    if _is_full(p):
+        return p
     wide = concatenate([ops.zeros(p.type.dtype, (1,)), p])
     zeros = elementwise("equal", cumsum(elementwise("not_equal", wide, 0)), 0)
     return wide[elementwise("minimum", sum_of(zeros), as_size_node(p.type.shape[0])) :]
+
+
+def _is_full(p: Node) -> bool:
+    """True for one coefficient, and for coefficients of which the first has been checked, as those of `np.poly1d`."""
+    return bool(p.type.shape[0] == 1 or (p.op is OPS["checked"] and p.attrs["message"].startswith(FULL)))
+
+
+FULL = "polynomial of"
+"""The first words of the message of a check that a polynomial has no zeros in front."""
+
+
+def full(p: Node, highest: int, where: str = "") -> Node:
+    """The coefficients of a polynomial, where that of its highest power, at the place `highest`, is not 0."""
+    message = (
+        f"{FULL} {describe(p)}: the coefficient of its highest power is 0, so NumPy drops it, and a traced function "
+        f"cannot; np.polyval takes such coefficients{where}"
+    )
+    return checked(p, (cast(elementwise("not_equal", p[highest], 0), "int64"),), message, "value")
 
 
 def polyval(p: Any, x: Any) -> Node:

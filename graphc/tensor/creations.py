@@ -39,6 +39,7 @@ from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.by_class import OF_CLASSES
 from graphc.tensor.handles import UNKNOWN, Handle, known
+from graphc.tensor.trimmed import OF_POLY1D, POLYNOMIALS, of_polynomials
 from graphc.tensor.writers import WRITERS
 from graphc.trees import leaves
 
@@ -255,20 +256,25 @@ def _random_bytes(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-def _clock(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A clock of Python's `time`."""
+def _clock(name: str, function: Callable[..., Any], count: int = 0) -> Callable[..., Any]:
+    """A clock of Python's `time`, which it reads where it has no more than `count` arguments."""
 
     @wraps(function)
-    def call() -> Any:
-        if TRACE.depth and is_programs_call(name, call):
-            warn_user(
-                f"time.{name} is called once, while the function is traced, and not in each call: a time that is "
-                "computed with stays the same; give it as an argument, or measure outside of the function",
-                RuntimeWarning,
-            )
-        return function()
+    def call(*args: Any) -> Any:
+        if TRACE.depth and len(args) <= count and is_programs_call(name, call):
+            tell_clock(f"time.{name}")
+        return function(*args)
 
     return call
+
+
+def tell_clock(name: str) -> None:
+    """Warn that a traced program reads a clock."""
+    warn_user(
+        f"{name} is called once, while the function is traced, and not in each call: a time that is "
+        "computed with stays the same; give it as an argument, or measure outside of the function",
+        RuntimeWarning,
+    )
 
 
 class Kind(type):
@@ -290,6 +296,37 @@ class Kind(type):
     def construct(cls, *args: Any) -> Any:
         """Return a generator of this class."""
         return super().__call__(*args)
+
+
+def _dated(own: Any) -> Any:
+    """A class that stands in place of `datetime.datetime` or `datetime.date`: it makes objects of these, and tells of
+    its methods that read the clock."""
+
+    def method(name: str) -> Any:
+        def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            if TRACE.depth and is_programs_call(name, call):
+                tell_clock(f"{own.__name__}.{name}")
+            return getattr(own, name)(*args, **kwargs)
+
+        return classmethod(call)
+
+    reading = {name: method(name) for name in ("now", "utcnow", "today") if hasattr(own, name)}
+    return Dates(own.__name__, (own,), {"own": own, "__module__": own.__module__, **reading})
+
+
+class Dates(type):
+    """The class of the classes that `_dated` makes: what they make, and their instances, are those of Python's own."""
+
+    own: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.own(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.own)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.own)
 
 
 def _replacement(name: str) -> Callable[..., Any]:
@@ -343,9 +380,16 @@ def called_as(code: CodeType, place: int) -> tuple[list[str], list[str]]:
 DRAWING_FILES = frozenset(f"{os.path.dirname(os.__file__)}{os.sep}{name}.py" for name in ("random", "secrets", "uuid"))
 """The files of functions that draw random bytes for their callers."""
 RANDOM_BYTES: tuple[tuple[Any, str], ...] = (os, "urandom"), (random, "_urandom")
-CLOCKS = "time perf_counter monotonic process_time time_ns perf_counter_ns monotonic_ns process_time_ns".split()
+CLOCKS = {
+    **dict.fromkeys(
+        "time perf_counter monotonic process_time thread_time time_ns perf_counter_ns monotonic_ns process_time_ns "
+        "thread_time_ns localtime gmtime ctime asctime".split(),
+        0,
+    ),
+    **dict.fromkeys(("strftime", "clock_gettime", "clock_gettime_ns"), 1),
+}
+"""Functions of Python's `time` that read a clock, if they have no more than so many arguments."""
 
-POLYNOMIALS = f"{NUMPY}polynomial{os.sep}"
 CO_OPTIMIZED = 1
 """The flag of the code of functions (`inspect`), which the code of modules and of classes lacks."""
 SCIPY = "/site-packages/scipy/"
@@ -355,11 +399,12 @@ REPLACED = [
     *((np, name, original, _replacement(name)) for name, original in ORIGINALS.items()),
     *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
     *OF_CLASSES,
+    *OF_POLY1D,
     *(
         (home, name, os.urandom, _random_bytes(name, os.urandom))
         for home, name in ((os, "urandom"), (random, "_urandom"))
     ),
-    *((time, name, vars(time)[name], _clock(name, vars(time)[name])) for name in CLOCKS),
+    *((time, name, own, _clock(name, own, count)) for name, count in CLOCKS.items() if (own := vars(time).get(name))),
 ]
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
 COUNT, LOCK = [0], RLock()
@@ -428,32 +473,55 @@ def add_drawing(module: Any) -> None:
             draws = isinstance(getattr(own, "__self__", None), module.RandomState) and "state" not in name
             if draws or name in ("seed", "default_rng", *kinds):
                 replacement = kinds.get(name) or _drawing(name, own, kinds["Generator"])
-                REPLACED.append((module, name, own, replacement))
-                BY_ORIGINAL[id(own)] = replacement
-                if COUNT[0]:
-                    setattr(module, name, replacement)
+                _add(module, name, own, replacement)
+
+
+def add_polynomials(module: Any) -> None:
+    """Let the functions of `numpy.polynomial.polyutils` be replaced that ask which coefficients are 0."""
+    with LOCK:
+        for entry in of_polynomials(module):
+            _add(*entry)
+
+
+def add_dates(module: Any) -> None:
+    """Let the classes of `datetime` be replaced whose methods read the clock."""
+    with LOCK:
+        for name in ("datetime", "date"):
+            _add(module, name, own := vars(module)[name], _dated(own))
+
+
+def _add(module: Any, name: str, own: Any, replacement: Any) -> None:
+    REPLACED.append((module, name, own, replacement))
+    BY_ORIGINAL[id(own)] = replacement
+    if COUNT[0]:
+        setattr(module, name, replacement)
+
+
+LATE = {"numpy.random": add_drawing, "numpy.polynomial.polyutils": add_polynomials, "datetime": add_dates}
+"""Modules that are imported late, and what adds their functions."""
 
 
 class WhenImported:
-    """A finder of `numpy.random`, which NumPy imports late, and a start without random numbers not at all."""
+    """A finder of the late modules: a start that uses none of them imports none."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The specification of the module, which when it is executed goes to `add_drawing` too."""
-        found: Any = PathFinder.find_spec(name, path) if name == "numpy.random" else None
+        """The specification of the module, which when it is executed goes to its function of `LATE` too."""
+        found: Any = PathFinder.find_spec(name, path) if name in LATE else None
         if found is not None:
             own = found.loader.exec_module
 
             def execute(module: Any) -> None:
                 own(module)
-                add_drawing(module)
+                LATE[name](module)
 
             found.loader.exec_module = execute
         return found
 
 
-if "numpy.random" in sys.modules:
-    add_drawing(sys.modules["numpy.random"])
-else:
+for _late, _added in LATE.items():
+    if _late in sys.modules:
+        _added(sys.modules[_late])
+if not all(_late in sys.modules for _late in LATE):
     sys.meta_path.insert(0, WhenImported())
 
 HOOKS.creations = sys.modules[__name__]

@@ -12,6 +12,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from os import urandom
 from typing import Any
@@ -20,10 +21,11 @@ import numpy as np
 import numpy.testing as npt
 import pytest
 from numpy.random import rand
+from scipy.integrate import odeint
 
 import graphc
 import graphc.scipy.integrate
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.trees import leaves
 
 SQUARE = np.vectorize(lambda a: a * a)
@@ -56,6 +58,8 @@ x[:, :1] * w, x[:, :1] - x, np.maximum(x[:, -1:], x[:1]), np.where(x[:1] > 0, x,
 np.vectorize(lambda a, b: a * b)(x[:, :1], w), x - x[: len(x) - len(x) + 1], np.hypot(x[:, 1:2], w)
 np.add.reduceat(x, np.arange(0, len(x), 2)), np.maximum.reduceat(x, np.arange(0, x.shape[1], 2), axis=1), np.add.reduceat(w, [0, 2])
 np.minimum(x.shape, 3).tolist(), (np.array(x.shape) * 2).tolist(), [w[k] for k in np.arange(len(w)).tolist()[1:]], np.maximum(len(w), 2).item()
+(q := np.poly1d(w[:3]))(x), q.deriv()(2.0), (q * q)(w), (q**2)(x), (q + 1)(0.5), (q - q.deriv())(w), q.integ()(1.0), q.coeffs, q.order, q[0], q[5], [c for c in q], (-q / 2)(w), np.poly1d([w[0], 2.0, 1])(x), np.poly1d(w[:1]).deriv()(1.0), np.poly1d(w[:2], True)(x)
+w - np.poly1d(np.polyfit(np.arange(len(w)), w, 1))(np.arange(len(w))), (q := np.polynomial.Polynomial(w[:3]))(x), q.deriv()(w), (q * q)(x), (q**3)(0.5), (q - 1).integ()(1.0), q.coef, q.degree(), np.polynomial.Chebyshev(w)(x), np.polynomial.polynomial.polymul(w[:2], w), np.polynomial.Polynomial.fit(np.arange(len(w)), w, 1)(0.5), np.polynomial.polynomial.polyfit(np.arange(len(w)), w, 1, w=w**2 + 1)
 np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
 """
 """Results of one function of a matrix and a vector of as many columns, in each line."""
@@ -141,6 +145,8 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x * random.SystemRandom().random(), r"random bytes of the system"),
     (lambda x: x * urandom(1)[0], r"random bytes of the system"),
     (lambda x: x * (uuid.uuid4().int % 7), r"random bytes of the system"),
+    (lambda x: graphc.tree.all([x > 0]), r"the truth value of x > 0 \(.*\) of type bool.* is ambiguous"),
+    (lambda x: odeint(lambda y, t: -y, x, np.arange(3.0), full_output=True)[0], r"has no full_output= \(called at "),
     (lambda x: graphc.scipy.integrate.quad(lambda t: t, 0.0, x), r"a limit is a number, and b is an array"),
 ]
 
@@ -150,6 +156,44 @@ def test_what_has_no_answer_is_refused_with_what_to_write(function: Callable[...
     with pytest.raises(GraphTypeError, match=told) as error:
         graphc.jit(function, mode="interpreted")(np.ones(3))
     assert "test_notebook_programs.py:" in str(error.value)
+
+
+def test_a_polynomial_of_which_numpy_would_drop_coefficients_is_refused() -> None:
+    order = graphc.jit(lambda c: np.poly1d(c).order, mode="interpreted")
+    assert order(np.array([1.0, 0.0])) == 1 and order(np.zeros(1)) == 0
+    for function in (order, graphc.jit(lambda c: (np.polynomial.Polynomial(c) * 2.0).coef, mode="interpreted")):
+        with pytest.raises(GraphValueError, match=r"the coefficient of its highest power is 0, so NumPy drops it"):
+            function(np.array([0.0, 1.0, 0.0]))
+    slopes = graphc.hessian(lambda c: (np.polynomial.Polynomial(c) ** 2)(0.5))(np.array([1.0, 2.0, 3.0]))
+    npt.assert_allclose(slopes, 2 * np.outer([1, 0.5, 0.25], [1, 0.5, 0.25]))
+
+
+def test_odeint_takes_arguments_as_scipys() -> None:
+    def decay(y: Any, t: Any, a: Any, b: Any = 1.0) -> Any:
+        return -a * b * y
+
+    times = np.linspace(0, 1, 3)
+    programs: list[Callable[..., Any]] = [
+        lambda y, a: odeint(decay, y, times, args=(a,), rtol=1e-9, atol=1e-9),
+        lambda y, a: odeint(decay, y, times, (a, 2.0), hmax=0.1, mxstep=500),
+        lambda y, a: odeint(lambda t, y: -a * t * y, y[0], times, tfirst=True),
+        lambda y, a: odeint(lambda y, t, a: [y[1], -a * y[0]], [y[0], y[1]], times, args=(a,)),
+    ]
+    for program in programs:
+        wanted, found = (
+            program(np.array([1.0, 2.0]), 0.7),
+            graphc.jit(program, mode="interpreted")(np.arange(1.0, 3), 0.7),
+        )
+        npt.assert_allclose(found, wanted, rtol=1e-6)
+    straight = graphc.scipy.integrate.odeint(decay, np.ones(2), times, (0.5, 2.0))
+    npt.assert_allclose(straight[:, 0], np.exp(-times), rtol=1e-6)
+    tree = graphc.scipy.integrate.odeint(lambda y, t, p: -p[0] * y, np.ones(2), times, [1.0, 2.0])
+    npt.assert_allclose(tree[:, 0], np.exp(-times), rtol=1e-6)
+
+
+def test_all_of_a_tree_is_computed_of_tensors() -> None:
+    both = graphc.jit(lambda x, y: graphc.tree.all({"a": x > 0, "b": [y, True]}), mode="interpreted")
+    assert [bool(both(x, y)) for x in (1.0, -1.0) for y in (0, 2)] == [False, True, False, False]
 
 
 OUTSIDE = np.random.default_rng(0)
@@ -179,6 +223,14 @@ def test_clocks_are_read_once_with_a_warning() -> None:
         before = time.time, os.urandom
         graphc.jit(lambda x: x + len(tempfile.mktemp()), mode="interpreted")(np.ones(2))
         assert before == (time.time, os.urandom) and len(os.urandom(3)) == 3
+        graphc.jit(lambda x: x * (datetime(2020, 1, 2) - datetime(2020, 1, 1)).days, mode="interpreted")(np.ones(2))
+    for read, name in (
+        (lambda: datetime.now().year, "datetime.now"),
+        (lambda: int(time.strftime("%Y")), "time.strftime"),
+    ):
+        with pytest.warns(RuntimeWarning, match=f"^{name} is called once") as told:
+            graphc.jit(lambda x, read=read: x * read(), mode="interpreted")(np.ones(2))
+        assert told[0].filename == __file__
 
 
 DRAWN: list[tuple[Any, str]] = [

@@ -15,6 +15,7 @@ tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
+from graphc.ir.source_lines import program_line
 from graphc.lax.solving import custom_root
 from graphc.ops.elementwise import as_node, cast
 from graphc.options import options
@@ -234,18 +236,21 @@ def odeint(
     func: Callable[..., Any],
     y0: Any,
     t: Any,
-    *args: Any,
+    *more: Any,
+    args: Any = (),
+    tfirst: bool = False,
     rtol: Any = 1.4e-8,
     atol: Any = 1.4e-8,
     mxstep: Any = MAX_STEPS,
     hmax: Any = np.inf,
 ) -> Any:
-    """Return the solution of y' = func(y, t, *args) at times, the first of which is that of `y0`; JAX's `odeint`.
+    """Return the solution of y' = func(y, t, *more) at times, the first of which is that of `y0`; JAX's `odeint`.
 
     func: a function of arrays that returns what is like `y0`. y0: an array, or a tree of arrays. t: a vector of times,
-    increasing or decreasing. rtol, atol: bounds of the error of a step. mxstep: the most attempts; times that were not
-    reached have NaN. hmax: the longest step. Each part of the result has a first axis of times. The steps are those of
-    RK45; derivatives are as of `solve_ivp`.
+    increasing or decreasing. args: SciPy's form of `more`, a tuple, which is also accepted in its place if `func` takes
+    as many arguments. tfirst: `func` takes the time first. rtol, atol: bounds of the error of a step. mxstep: the most
+    attempts; times that were not reached have NaN. hmax: the longest step. Each part of the result has a first axis of
+    times. The steps are those of RK45; derivatives are as of `solve_ivp`. Raises RankError if `t` is no vector.
 
         >>> odeint(lambda y, t: -y, 1.0, np.array([0.0, 1.0]))
         array([1.        , 0.36787944])
@@ -253,8 +258,10 @@ def odeint(
     times, state = _as_float(t), State(y0)
     if times.ndim != 1:
         raise RankError(f"odeint: t is a vector of times, not an array of type {times.type}")
+    if len(more) == 1 and isinstance(more[0], tuple) and _takes(func, 2 + len(more[0])):
+        more = more[0]
     path = integrate(
-        state.derivative(func, args, "odeint", turned=True),
+        state.derivative(func, (*more, *args), "odeint", turned=not tfirst),
         (times[0], times[-1]),
         state.vector,
         explicit("RK45"),
@@ -264,6 +271,40 @@ def odeint(
         mxstep,
     )
     return state.along(path(times), last=False)
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Tell whether a function can be called with so many arguments by position."""
+    try:
+        signature(function).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def scipys_odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: Any = (),
+    *,
+    tfirst: bool = False,
+    rtol: Any = None,
+    atol: Any = None,
+    mxstep: int = 0,
+    hmax: float = 0.0,
+    **others: Any,
+) -> Node:
+    """Return what `scipy.integrate.odeint` returns, where a traced program calls it: the state is a vector. Raises
+    GraphTypeError for other options."""
+    if any(others.values()):
+        names = ", ".join(f"{name}=" for name in others)
+        raise GraphTypeError(f"scipy.integrate.odeint of a traced function has no {names} (called at {program_line()})")
+    given = {"rtol": rtol, "atol": atol, "mxstep": mxstep or None, "hmax": hmax or None}
+    args = args if isinstance(args, tuple) else (args,)
+    y0 = T.atleast_1d(as_node(y0))
+    solution: Node = odeint(func, y0, t, args=args, tfirst=tfirst, **{k: v for k, v in given.items() if v is not None})
+    return solution
 
 
 def _pair(t_span: Any) -> Sequence[Any]:
