@@ -20,6 +20,7 @@ from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.ops.linalg.factor import cholesky
 from graphc.ops.linalg.matrices import cofactors, det, detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul, scaled_matmul
+from graphc.ops.recur import linear_recurrence, running_extreme, running_sum
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import cast, stop_gradient
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, expand, filled, iota, reshape, transpose, zeros
@@ -419,6 +420,11 @@ VIEWS: Samples = {
     "subtensor_of_transpose": [
         sample(lambda x: subtensor(transpose(x), (1, 2), (2, 2), (1, -2)), Argument((4, 3))),
         sample(lambda x: subtensor(dimshuffle(x, (2, 0, 1)), (3, 0, 1), (2, 2, 1), (-3, 1, 2)), Argument((2, 3, 4))),
+    ],
+    "running_of_transpose": [
+        sample(lambda x: running_sum(transpose(x), 0, True), Argument((4, 3))),
+        sample(lambda x: running_extreme(dimshuffle(x, (2, 0, 1)), "minimum", 1), Argument((2, 3, 4))),
+        sample(lambda x, y: linear_recurrence(transpose(x), transpose(y), 1), Argument((2, 5)), Argument((2, 5))),
     ],
     "subtensor_of_concatenation": [
         sample(

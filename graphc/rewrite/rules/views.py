@@ -283,6 +283,17 @@ def _part_of_transpose(node: Node, uses: Uses) -> Node | None:
     return dimshuffle(before, order)
 
 
+def _running_of_transpose(node: Node, uses: Uses) -> Node | None:
+    """A recurrence along an axis of transposes becomes the transpose of one along an axis of their operands, which are
+    then read in order."""
+    orders = {arg.attrs["order"] for arg in node.args if _is_transpose(arg)}
+    if len(orders) != 1 or not all(map(_is_transpose, node.args)):
+        return None
+    (order,) = orders
+    attrs = {**node.attrs, "axis": order[node.attrs["axis"]]}
+    return dimshuffle(make(node.op, [arg.args[0] for arg in node.args], attrs), order)
+
+
 def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     """A region of a concatenation that lies within one part becomes a region of that part."""
     joined = node.args[0]
@@ -304,6 +315,8 @@ def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     return None
 
 
+RUNNING = ("running_sum", "running_prod", "running_extreme", "linear_recurrence")
+
 VIEWS: tuple[AnyRule, ...] = (
     Transformation("dimshuffle_twice", ("dimshuffle",), _join_dimshuffles, EXACT),
     Transformation("dimshuffle_of_broadcast", ("dimshuffle",), _lift_broadcast, EXACT, operands=("broadcast_to",)),
@@ -312,6 +325,7 @@ VIEWS: tuple[AnyRule, ...] = (
     Transformation("reshape_twice", ("reshape",), _join_reshapes, EXACT),
     Transformation("subtensor_twice", ("subtensor",), _join_subtensors, EXACT),
     Transformation("subtensor_of_transpose", ("subtensor",), _part_of_transpose, EXACT, operands=("dimshuffle",)),
+    Transformation("running_of_transpose", RUNNING, _running_of_transpose, EXACT, operands=("dimshuffle",)),
     Transformation("subtensor_of_concatenation", ("subtensor",), _part_of_joined, EXACT, operands=("concatenate",)),
     *CHANGED,
 )
