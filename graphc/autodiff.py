@@ -35,6 +35,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
 from graphc.ir.call_errors import explained
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
+from graphc.ir.sizes import shapes_differ
 from graphc.ir.source_lines import lazy_format, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
 from graphc.ops.branch import sink_into_branches
@@ -510,10 +511,8 @@ def of_sizes_of(node: Node, cotangent: Node) -> Node:
 def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
     if cotangent.type.is_same(node.type):
         return
-    sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
-    differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)
     other = is_float(node.type.dtype) and node.type.dtype != cotangent.type.dtype
-    if other or node.ndim != cotangent.ndim or differ:
+    if other or shapes_differ(node.type.shape, cotangent.type.shape):
         raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
 
 

@@ -29,7 +29,7 @@ from graphc.ir.traced import TRACE
 from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.elementwise import cast, cast_safely, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import scan_node
@@ -96,13 +96,8 @@ def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> 
     if state.initial is None:
         return output
     before = history[-1]
-    if output.type.dtype != before.type.dtype and can_cast_safely(output.type.dtype, before.type.dtype):
-        output = cast(output, before.type.dtype)
-    differ = any(
-        isinstance(a, int) and isinstance(b, int) and a != b
-        for a, b in zip(before.type.shape, output.type.shape, strict=False)
-    )
-    if output.type.dtype == before.type.dtype and output.ndim == before.ndim and not differ:
+    output = cast_safely(output, before.type.dtype)
+    if output.type.dtype == before.type.dtype and not sizes.shapes_differ(before.type.shape, output.type.shape):
         return sized(output, before.type.shape)
     how = "give the initial value the shape that a step returns, as with T.zeros"
     if output.type.dtype != before.type.dtype:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, can_cast_safely
+from graphc.arrays.dtypes import INTEGERS
 from graphc.control.loop import (
     Checkpoint,
     Outcome,
@@ -41,7 +41,7 @@ from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import SHARED, Node, Size, describe, next_serial, variable
 from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, substitute
-from graphc.ops.elementwise import as_node, cast, is_number
+from graphc.ops.elementwise import as_node, cast_safely, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
 
@@ -414,8 +414,7 @@ def _update(shared: Any, new: Any) -> Node:
     if not _is_shared(shared):
         raise GraphTypeError(f"scan: a step can update shared variables only, not {shared!r}")
     node = as_node(new)
-    if node.type.dtype != shared.dtype and can_cast_safely(node.type.dtype, shared.dtype):
-        node = cast(node, shared.dtype)
+    node = cast_safely(node, shared.dtype)
     if node.type.dtype != shared.dtype or node.ndim != shared.ndim:
         raise GraphTypeError(
             f"scan: a step's update of {describe(shared)} must have its type {shared.type}, not {node.type}"

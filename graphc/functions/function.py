@@ -22,7 +22,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from graphc.arrays.dtypes import can_cast_safely, fits, is_float
+from graphc.arrays.dtypes import fits, is_float
 from graphc.codegen.pipeline.kernel import Kernel, shared_of
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.errors import (
@@ -42,7 +42,7 @@ from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
 from graphc.ops.branch import sink_into_branches
 from graphc.ops.derivative import without_overrides
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, cast, cast_safely
 from graphc.ops.shape import with_static_sizes
 from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
@@ -305,8 +305,7 @@ def _update_value(shared: SharedVariable, new: Any) -> Node:
     value = as_node(new)
     if isinstance(new, bool | int) or (isinstance(new, float) and is_float(shared.type.dtype)):
         value = cast(value, shared.type.dtype) if fits(new, shared.type.dtype) else value
-    if value.type.dtype != shared.type.dtype and can_cast_safely(value.type.dtype, shared.type.dtype):
-        value = cast(value, shared.type.dtype)
+    value = cast_safely(value, shared.type.dtype)
     if value.type.dtype != shared.type.dtype or value.ndim != shared.ndim:
         raise UpdateError(
             f"the update of {describe(shared)} must have its type {shared.type}; "
@@ -334,9 +333,7 @@ def _givens(givens: Any) -> dict[Node, Node]:
     for variable_, value in _pairs("givens", givens):
         if not isinstance(variable_, Node):
             raise GraphTypeError(f"givens replace variables; got {variable_!r}")
-        node = as_node(value)
-        if node.type.dtype != variable_.type.dtype and can_cast_safely(node.type.dtype, variable_.type.dtype):
-            node = cast(node, variable_.type.dtype)
+        node = cast_safely(as_node(value), variable_.type.dtype)
         same = node.type.dtype == variable_.type.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(

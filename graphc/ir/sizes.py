@@ -8,7 +8,7 @@ In: sizes. Out: sizes, constant-folded and normalised, so that equal expressions
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import cast
 
@@ -55,6 +55,12 @@ def total(parts: Iterable[Size]) -> Size:
     """The sum of sizes."""
     start: Size = 0
     return reduce(add, parts, start)
+
+
+def shapes_differ(left: Sequence[Size], right: Sequence[Size]) -> bool:
+    """True if two shapes differ in rank, or in a size that both know."""
+    pairs = zip(left, right, strict=False)
+    return len(left) != len(right) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
 def subtract(left: Size, right: Size) -> Size:

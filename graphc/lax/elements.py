@@ -69,14 +69,10 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Node:
     >>> lax.select(T.constant([True, False]), T.constant([1, 2]), T.constant([3, 4])).eval()
     array([1, 4])
     """
-    return elementwise("where", _of_bools("select", pred), on_true, on_false)
-
-
-def _of_bools(name: str, pred: Any) -> Node:
     node = as_node(pred)
     if node.type.dtype != "bool":
-        raise GraphTypeError(f"{name}: the condition must be of bools; {describe(node)} is {node.type}")
-    return node
+        raise GraphTypeError(f"select: the condition must be of bools; {describe(node)} is {node.type}")
+    return elementwise("where", node, on_true, on_false)
 
 
 def select_n(which: Any, *cases: Any) -> Node:

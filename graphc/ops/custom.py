@@ -234,8 +234,7 @@ def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., 
     def evaluate(node: Node, *values: Array) -> Array:
         given = map(read_only, values)
         result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
-        sizes = zip(node.type.shape, result.shape, strict=False)
-        wrong = result.ndim != node.ndim or any(isinstance(size, int) and size != actual for size, actual in sizes)
+        wrong = sizes.shapes_differ(node.type.shape, result.shape)
         if node.op.infer is _elementwise_type:
             wrong |= result.shape != values[0].shape
         if wrong or not np.can_cast(result.dtype, node.type.dtype, "same_kind"):

@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, SIGNED, Scalar as Number_, check_dtype, fits, floating, is_float, promote
+from graphc.arrays.dtypes import (
+    INTEGERS,
+    SIGNED,
+    Scalar as Number_,
+    can_cast_safely,
+    check_dtype,
+    fits,
+    floating,
+    is_float,
+    promote,
+)
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
@@ -626,6 +636,11 @@ def cast(node: Node, dtype: str) -> Node:
         with np.errstate(all="ignore"):
             return literal(convert(value, dtype))
     return make(OPS["cast"], (node,), {"dtype": check_dtype(dtype)})
+
+
+def cast_safely(node: Node, dtype: str) -> Node:
+    """`node` converted to `dtype` where no value changes by it; else `node`."""
+    return cast(node, dtype) if can_cast_safely(node.type.dtype, dtype) else node
 
 
 def in_floats(x: Any) -> Node:

@@ -129,7 +129,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
     """Tell whether two arrays have the same shape and elements; NaN equals NaN if `equal_nan`."""
     left, right = as_node(a1), as_node(a2)
     pairs = list(zip(left.type.shape, right.type.shape, strict=False))
-    if left.ndim != right.ndim or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+    if sizes.shapes_differ(left.type.shape, right.type.shape):
         return literal(False)
     key, same = [], literal(True)
     for a, b in pairs:  # what both have is compared, and sizes

@@ -36,14 +36,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
+def _by_rows(x: Any, axis: Any) -> tuple[Node, int]:
     """The axis that is meant as the last, and where it was; all elements in one row where it is None."""
     node = as_node(x)
     if axis is None:
         return flatten(node), 0
     if not node.ndim:
-        raise RankError(f"{what} of {describe(node)} of type {node.type}: a scalar has no axis")
-    place = normalise_axis(axis, node.ndim, f"{what} of {describe(node)} of type {node.type}")
+        raise RankError(f"topk of {describe(node)} of type {node.type}: a scalar has no axis")
+    place = normalise_axis(axis, node.ndim, f"topk of {describe(node)} of type {node.type}")
     return moveaxis(node, place, -1), place
 
 
@@ -152,7 +152,7 @@ def topk_and_argtopk(
 ) -> tuple[Node, Node]:
     """The `kth` largest elements along `axis`, the largest first, or for a negative `kth` the smallest, the smallest
     first; and their places."""
-    rows, place = _by_rows("topk", x, axis)
+    rows, place = _by_rows(x, axis)
     places = _first(ops.argtop, rows, kth)
     values = take_along_axis(rows, places, -1)
     return moveaxis(values, -1, place), cast(moveaxis(places, -1, place), idx_dtype)
@@ -176,13 +176,13 @@ def topk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype
     >>> T.topk(T.constant([3.0, 1.0, 2.0]), 2).eval()
     array([3., 2.])
     """
-    rows, place = _by_rows("topk", x, axis)
+    rows, place = _by_rows(x, axis)
     return moveaxis(_first(ops.top, rows, kth), -1, place)
 
 
 def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64") -> Node:
     """The places of the `kth` largest elements along `axis`, the largest first; of a negative `kth` the smallest."""
-    rows, place = _by_rows("topk", x, axis)
+    rows, place = _by_rows(x, axis)
     return cast(moveaxis(_first(ops.argtop, rows, kth), -1, place), idx_dtype)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from graphc.arrays.dtypes import can_cast_safely, is_float
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.call_errors import explain_all
@@ -20,7 +20,7 @@ from graphc.ir.node import Array, Node, describe, variable
 from graphc.ir.walk import substitute, with_tags
 from graphc.ops.custom import Absent, DisconnectedType
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, cast_safely
 from graphc.ops.shape import zeros
 from graphc.tensor.shaping import shape, specify_shape
 from graphc.theano.opclasses import Rebroadcast, Shape, Shape_i, SpecifyShape
@@ -256,8 +256,7 @@ def _is_default(override: Any) -> bool:
 
 def _fitted(op: OpFromGraph, value: Node, own: Node) -> Node:
     """An argument in the type of an input."""
-    if value.type.dtype != own.type.dtype and can_cast_safely(value.type.dtype, own.type.dtype):
-        value = cast(value, own.type.dtype)
+    value = cast_safely(value, own.type.dtype)
     if value.type.dtype != own.type.dtype or value.ndim != own.ndim:
         raise GraphTypeError(
             f"{op}: {describe(value)} of type {value.type} cannot stand for {describe(own)} of {own.type}"

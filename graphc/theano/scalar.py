@@ -33,7 +33,7 @@ from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import CONSTANT, INPUT, Array, Node, Type, describe, literal, make, variable
 from graphc.ir.walk import toposort
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, elementwise
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast_safely, elementwise
 from graphc.startup.record import record
 from graphc.tensor.elementary import cast
 from graphc.tensor.elemwise import Elemwise, Family
@@ -306,7 +306,7 @@ def _arguments(node: Node) -> list[Node]:
 
 def _converted(own: Node, value: Node) -> Node:
     """An operand as its input takes it: of the dtype of that, unless its own one is wider."""
-    return cast(value, own.type.dtype) if can_cast_safely(value.type.dtype, own.type.dtype) else value
+    return cast_safely(value, own.type.dtype)
 
 
 def _applied(node: Node, args: Sequence[Node]) -> Node:

@@ -241,8 +241,7 @@ class Performer:
         results: list[Array] = []
         for (made,), kind in zip(storage, self.types, strict=True):
             array = np.asarray(made)
-            static = zip(kind.shape, array.shape, strict=False)
-            wrong = array.ndim != kind.ndim or any(isinstance(n, int) and n != size for n, size in static)
+            wrong = sizes.shapes_differ(kind.shape, array.shape)
             if made is None or wrong or not np.can_cast(array.dtype, kind.dtype, "same_kind"):
                 what = "nothing" if made is None else f"{array.dtype}{list(array.shape)}"
                 raise GraphTypeError(f"op {self.op} computed {what} where its type is {kind}")

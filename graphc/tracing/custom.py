@@ -24,6 +24,7 @@ from graphc.autodiff import of_sizes_of, pulled_back
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe, variable
+from graphc.ir.sizes import shapes_differ
 from graphc.ir.traced import TRACE
 from graphc.ir.walk import substitute
 from graphc.ops.custom import DIRECTION, Absent, NullType
@@ -225,9 +226,7 @@ class CustomVjp(Custom[P, R]):
         if part is None or isinstance(part, Absent) or not isinstance(leaf, Node) or not is_float_node(leaf):
             return part if isinstance(part, Absent) else None
         node = as_node(part)
-        sizes = zip(node.type.shape, leaf.type.shape, strict=False)
-        differ = any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in sizes)
-        if node.ndim != leaf.ndim or differ:
+        if shapes_differ(node.type.shape, leaf.type.shape):
             raise self.wrong(
                 f"the cotangent that {title(self.bwd)} returns for {name} must have the "
                 f"shape of {name}, {leaf.type}, not that of {describe(node)}, {node.type}"

@@ -327,7 +327,7 @@ def _jacobians(
 
 def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in reverse mode."""
-    shared = _numbers_after_loops(outputs, outputs)
+    shared = {number: place for place, number in enumerate(_numbers_after_loops(outputs, outputs))}
     if shared:
         dtype = np.result_type(*(each.type.dtype for each in shared)).name
         vector = concatenate([expand(cast(each, dtype), (0,)) for each in shared], 0)
@@ -335,13 +335,8 @@ def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     parts = []
     for output in outputs:
         if output in shared:
-            place = shared.index(output)
-            parts.append(
-                [
-                    reshape(_row(rows, place), target.type.shape)
-                    for rows, target in zip(together, done.targets, strict=True)
-                ]
-            )
+            pairs = zip(together, done.targets, strict=True)
+            parts.append([reshape(_row(rows, shared[output]), target.type.shape) for rows, target in pairs])
         elif not output.ndim:
             parts.append(autodiff.grad(output, done.targets, disconnected_inputs="ignore"))
         else:
@@ -383,12 +378,12 @@ def _axis_last(columns: Node, output: Node, target: Node) -> Node:
 def columns_by(targets: Sequence[Node], outputs: Sequence[Node]) -> list[list[Node]]:
     """Return for each target and each output the derivatives by all elements of the target, in forward mode: the shape
     of the output after an axis of the elements."""
-    shared = _numbers_after_loops(targets, outputs)
+    shared = {number: place for place, number in enumerate(_numbers_after_loops(targets, outputs))}
     units = np.eye(len(shared))
     basis = {number: as_node(unit.astype(number.type.dtype)) for number, unit in zip(shared, units, strict=True)}
     together = _products(basis, len(shared), outputs) if shared else []
     return [
-        [_row(each, shared.index(target)) for each in together] if target in shared else _columns_by(target, outputs)
+        [_row(each, shared[target]) for each in together] if target in shared else _columns_by(target, outputs)
         for target in targets
     ]
 

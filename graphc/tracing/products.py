@@ -21,6 +21,7 @@ from graphc import autodiff
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError
 from graphc.ir.node import LEAVES, Node, describe, variable
+from graphc.ir.sizes import shapes_differ
 from graphc.ir.text import print_graph
 from graphc.ir.traced import TRACE
 from graphc.ir.walk import dependents, nodes_of, rebuilt
@@ -153,9 +154,7 @@ def _fitting(by: str, fun: Any, what: str, given: Any, own: Any, nodes: Sequence
         if not is_float_node(node):
             continue
         vector = as_node(leaf)
-        both = zip(vector.type.shape, node.type.shape, strict=False)
-        differ = any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in both)
-        if vector.ndim != node.ndim or differ:
+        if shapes_differ(vector.type.shape, node.type.shape):
             raise GradientError(
                 f"{by} of {title(fun)}: {path} is {vector.type}, and must have the shape of {describe(node)}, "
                 f"{node.type}"

@@ -104,7 +104,7 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Bl
     def is_huge(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
         return _are_huge(Float(Block(builder, format, block.has_fma, ()), x)).value
 
-    builder, huge = define_guarded(module, symbol, format.type, 2, is_huge)
+    builder, huge = define_guarded(module, symbol, format.type, is_huge)
     x, result = builder.function.args
     rest = builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes)
     builder.ret(builder.select(huge, rest, result))

@@ -75,17 +75,17 @@ def declare_pure(
 
 
 def define_guarded(
-    module: ir.Module, symbol: str, type: ir.Type, arity: int, needs: Callable[[ir.IRBuilder, ir.Value], ir.Value]
+    module: ir.Module, symbol: str, type: ir.Type, needs: Callable[[ir.IRBuilder, ir.Value], ir.Value]
 ) -> tuple[ir.IRBuilder, ir.Value]:
-    """Begin a pure function that returns its last argument where its first needs no more in any lane; the builder,
-    where it is to go on, and which lanes do."""
-    function = define_pure(module, symbol, type, arity)
+    """Begin a pure function of two arguments, which returns the second where the first needs no more in any lane; the
+    builder, where it is to go on, and which lanes do."""
+    function = define_pure(module, symbol, type, 2)
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
     found = needs(builder, function.args[0])
     builder.cbranch(find_any(builder, found), slow, common)
     builder.position_at_end(common)
-    builder.ret(function.args[-1])
+    builder.ret(function.args[1])
     builder.position_at_end(slow)
     return builder, found
 
@@ -152,7 +152,7 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, format: F
     def is_negative(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
         return builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
 
-    builder, below = define_guarded(module, symbol, vector_of(format.type, lanes), 2, is_negative)
+    builder, below = define_guarded(module, symbol, vector_of(format.type, lanes), is_negative)
     given = builder.function.args
     wide = cold.args[0].type
     if lanes > wide.count:

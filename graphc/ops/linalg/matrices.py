@@ -46,14 +46,13 @@ ON_ERROR = ("raise", "nan")
 """The outcomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
 
 
-def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
-    """GraphTypeError unless the last two axes of a float node are matrices, square ones where so asked; ShapeError
+def check_matrices(name: str, a: Node) -> None:
+    """GraphTypeError unless the last two axes of a float node are square matrices; ShapeError
     where their sizes are known to differ."""
     what = f"{name} of {describe(a)} of type {a.type}"
     if a.ndim < 2 or not is_float(a.type.dtype):
         raise RankError(f"{what}: it takes matrices of floats, the last two axes")
-    if square:
-        sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
+    sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
 
 
 def square_guards(node: Node) -> list[Guard]:
@@ -143,9 +142,9 @@ def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False
     return make(OPS["solve"], (a, b), {"structure": structure, "transposed": transposed, "on_error": on_error})
 
 
-def _regular(a: Node, shift: float = 3.0) -> Node:
+def _regular(a: Node) -> Node:
     """A sample's matrix moved away from singular ones."""
-    return elementwise("add", a, literal(shift * np.eye(3), a.type.dtype))
+    return elementwise("add", a, literal(3.0 * np.eye(3), a.type.dtype))
 
 
 def _positive(a: Node) -> Node:

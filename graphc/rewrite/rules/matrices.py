@@ -144,7 +144,7 @@ def _of_choice(node: Node, depth: int) -> Shape:
     condition, kept, other = node.args
     if not _is_zero(other):
         return ""
-    found = _of_mask(condition, 0)
+    found = _of_mask(condition)
     inner = shape_of(kept, depth)
     if found and inner:
         return "diagonal" if {found, inner} == {"lower", "upper"} or "diagonal" in (found, inner) else found
@@ -153,11 +153,11 @@ def _of_choice(node: Node, depth: int) -> Shape:
 
 def _of_cast(node: Node, depth: int) -> Shape:
     if node.args[0].type.dtype == "bool":
-        return _of_mask(node.args[0], 0)
+        return _of_mask(node.args[0])
     return shape_of(node.args[0], depth)
 
 
-def _of_mask(mask: Node, depth: int) -> Shape:
+def _of_mask(mask: Node) -> Shape:
     """The structure of a mask that compares row and column numbers."""
     while mask.op.name == "broadcast_to" or _only_adds_axes(mask):
         mask = mask.args[0]
