@@ -196,9 +196,9 @@ def run_export(parsed: argparse.Namespace) -> int:
 def run_export_function(parsed: argparse.Namespace) -> int:
     """Write a saved function for C or Python."""
     loaded = import_module("graphc.functions.loaded").load(parsed.model)
-    function = import_module("graphc.functions.exported").part_of(loaded, parsed.part)
+    export_part = import_module("graphc.functions.exported").export_part
     options_ = parsed.language, parsed.target, parsed.blas, parsed.strided
-    print("\n".join(function.export(parsed.path, *options_)))
+    print("\n".join(export_part(loaded, parsed.part, parsed.path, *options_)))
     return 0
 
 

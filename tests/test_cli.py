@@ -184,7 +184,7 @@ def test_saved_functions_are_exported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main([*command, "--part", "1"]) == 0
     assert runpy.run_path(f"{place}.py")["twice"](np.ones((1, 2))).tolist() == [[2.0, 2.0]]
     wrong = [
-        (command, "the file has the parts 0: "),
+        (command, "there are the parts 0: "),
         ([*command, "--part", "2"], "name one of them, not '2'"),
         (["export", path, place, "--target", "pdp11"], "target='pdp11': must be one of"),
         (["export", path, place, "--language", "python", "--blas"], "target, blas and strided are for language='c'"),

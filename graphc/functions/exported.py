@@ -13,6 +13,7 @@ All that cannot be exported is refused before anything is written. `codegen/call
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -32,6 +33,7 @@ from graphc.functions.callables import Function
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.versions import VERSION
+from graphc.trees import paths
 
 MODULE_NAMES = frozenset(("np", "b85decode", "state"))
 """The names of a module for Python besides the function's."""
@@ -44,8 +46,10 @@ def export(
     target: str | None = None,
     blas: bool = False,
     strided: Collection[str] | bool = (),
+    results: Sequence[str] = (),
 ) -> list[str]:
-    """Write the files of a function. `Function.export` tells more."""
+    """Write the files of a function. results: their names in C, "" for the usual one; by default the keys of a dict of
+    them. `Function.export` tells more."""
     folder, name = os.path.split(os.fspath(path))
     if language == "python":
         if target is not None or blas or strided:
@@ -58,7 +62,7 @@ def export(
     check(function, name, language, target)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
     make = import_module("graphc.codegen.pipeline.standalone").standalone
-    made = make(function.kernel, values, name, target, blas, strided)
+    made = make(function.kernel, values, name, target, blas, strided, results or identifiers(function.call.keys or ()))
     os.makedirs(folder or ".", exist_ok=True)
 
     def place(file: str) -> str:
@@ -93,9 +97,34 @@ def export(
     return [*map(place, contents), *linked]
 
 
+def export_part(
+    loaded: Any,
+    part: str | None,
+    path: str | os.PathLike[str],
+    language: str,
+    target: str | None,
+    blas: bool,
+    strided: Collection[str] | bool,
+) -> list[str]:
+    """Write the files of a function, or of a part of what `graphc.load` returns."""
+    function = part_of(loaded, part)
+    made = [each.made for each in getattr(loaded, "variants", list)() if each.function is function]
+    names = [each.removeprefix("out") for tree in made for each in paths(tree, "out")]
+    return export(function, path, language, target, blas, strided, identifiers(names))
+
+
+def identifiers(keys: Sequence[str]) -> list[str]:
+    """The names of results by their places in a tree, "['a']['b']" as a_b and "[1]['a']" as out1_a; "" for places that
+    are numbers."""
+    names = ["_".join(re.findall(r"\w+", key)) for key in keys]
+    named = [f"out{name}" if name[:1].isdigit() else name for name in names]
+    return [each if is_identifier(each) and not name.isdigit() else "" for name, each in zip(names, named, strict=True)]
+
+
 def part_of(loaded: Any, part: str | None) -> Function:
-    """Return the function to export of what `graphc.load` returns. part: a network's "predict" (the default) or
-    "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not there."""
+    """Return the function to export of what `graphc.load` returns, or of a jitted function. part: a network's "predict"
+    (the default) or "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not
+    there."""
     if isinstance(loaded, Function):
         parts: dict[str, Any] = {"function": loaded}
     elif hasattr(loaded, "scales"):
@@ -104,10 +133,12 @@ def part_of(loaded: Any, part: str | None) -> Function:
             raise GraphcError("an estimator standardises features and names classes in Python: it cannot be exported")
     else:
         parts = {str(number): each.function for number, each in enumerate(loaded.variants())}
+        if not parts:
+            raise GraphcError(f"{loaded.title} was not called: a first call compiles what can be exported")
     wanted = part or next(iter(parts)) if len(parts) == 1 or "predict" in parts else part
     if wanted not in parts:
         known = "; ".join(f"{name}: {each!r}" for name, each in parts.items())
-        raise GraphcError(f"the file has the parts {known}: name one of them, not {part!r}")
+        raise GraphcError(f"there are the parts {known}: name one of them{f', not {part!r}' if part else ''} by `part`")
     function: Function = parts[wanted]
     return function
 

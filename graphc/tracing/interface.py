@@ -16,7 +16,7 @@ In: a `Jitted`, which traces and compiles. Out: the methods that it has besides.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, reduce, wraps
 from importlib import import_module
 from inspect import Signature, signature
@@ -129,6 +129,29 @@ class Interface(Generic[P, R]):
             graphc.load("f.graphc")(np.ones(5))      # array([2., 2., 2., 2., 2.])
         """
         import_module("graphc.tracing.saved_calls").save(self, path, values, targets)
+
+    def export(
+        self: Any,
+        path: Any,
+        language: str = "c",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Collection[str] | bool = (),
+        part: str | None = None,
+    ) -> list[str]:
+        """Write a variant as a C library, or as a Python module that needs NumPy alone; return the paths. The leaves of
+        its arguments are parameters, in order; results in a dict have the names of their keys in C. part: the number
+        of the variant in `variants()`, as text, where there are several. The rest is as in `Function.export`.
+
+        Raises GraphcError for a function that was not called, for another part, and for what `Function.export` refuses.
+
+            f = graphc.jit(lambda x: {"twice": x * 2})
+            f(np.ones(3))
+            f.export("lib/f")                        # f(x, x_0, twice, twice_0, workspace, workspace_size)
+        """
+        export_part = import_module("graphc.functions.exported").export_part
+        paths: list[str] = export_part(self, part, path, language, target, blas, strided)
+        return paths
 
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Return the report of the compilation for arguments like these, which is made where there is none yet. Without

@@ -186,6 +186,23 @@ def test_a_network_is_exported_by_the_command_line(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+def test_a_jitted_function_is_exported_with_the_keys_of_its_results(tmp_path: Path) -> None:
+    def both(x: Any) -> Any:
+        return {"total": x.sum(), "double": x * 2, "pair": [x - 1, {"last": x[-1:]}]}
+
+    f = graphc.jit(both, mode="interpreted")
+    with pytest.raises(GraphcError, match="both .* was not called: a first call compiles"):
+        f.export(tmp_path / "both")
+    f(np.ones(3))
+    f.export(tmp_path / "both", strided=["pair_0"])
+    header = (tmp_path / "both.h").read_text()
+    names = re.findall(r"double \*(\w+)", header[header.index("int both(") :])
+    assert names == ["x", "out", "pair_0", "pair_1_last", "total"]  # double is a word of C
+    f(np.ones((3, 3)))
+    with pytest.raises(GraphcError, match="there are the parts 0: .*; 1: .*: name one of them by `part`"):
+        f.export(tmp_path / "both")
+
+
 def test_special_functions_and_transforms_are_written_out(tmp_path: Path) -> None:
     """In the place of SciPy's; both dtypes, and the derivatives that are such functions."""
     x, y, z = T.dvector("x"), T.dvector("y"), T.fvector("z")

@@ -14,7 +14,7 @@ in bytes. Shared variables stand in a struct, whose first values are `model_init
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -160,6 +160,15 @@ class CFunction:
         asked = [*((f"{of.name}_{axis}", size, axis) for axis in _unknown(array))]
         asked += [(f"{of.name}_stride_{axis}", stride, axis) for axis in range(len(array.shape) * is_strided)]
         return [Parameter(_fresh(name, taken), "int64_t", role, of.number, axis) for name, role, axis in asked]
+
+    def with_names(self, names: Sequence[str]) -> CFunction:
+        """The function whose results have these names; "" keeps one, and no names keep all."""
+        if len(names) != len(self.results):
+            return self
+        outputs = [*self.signature.outputs]
+        for (number, array), name in zip(self.results, names, strict=True):
+            outputs[number] = replace(array, name=name or array.name)
+        return replace(self, signature=replace(self.signature, outputs=tuple(outputs)))
 
     def with_strides(self, asked: Collection[str] | bool) -> CFunction:
         """The function whose arrays of these names have strides; True for all arrays. Raises GraphcError for a name

@@ -83,16 +83,23 @@ class Standalone:
 
 
 def standalone(
-    kernel: Kernel, values: Values, name: str, target: str, blas: bool = False, strided: Collection[str] | bool = ()
+    kernel: Kernel,
+    values: Values,
+    name: str,
+    target: str,
+    blas: bool = False,
+    strided: Collection[str] | bool = (),
+    results: Sequence[str] = (),
 ) -> Standalone:
     """Return the object of a kernel. values: of its shared variables. blas: whether it may call BLAS and LAPACK.
-    strided: the names of arrays that have strides, True for all. Raises GraphcError for a kernel that cannot do without
-    Python, one that needs LAPACK where it may not be called, and a name of no array."""
+    strided: the names of arrays that have strides, True for all. results: their names, "" for the usual one. Raises
+    GraphcError for a kernel that cannot do without Python, one that needs LAPACK where it may not be called, and a name
+    of no array."""
     if target == options.target:
-        return make(kernel, values, name, blas, strided)
+        return make(kernel, values, name, blas, strided, results)
     triple, _ = OTHERS.get(target, ("", ""))
     settings = settings_for(NATIVE if triple else target)
-    request = settings, triple, describe(kernel), values, name, blas, strided
+    request = settings, triple, describe(kernel), values, name, blas, strided, results
     done = subprocess.run(command(__name__), input=pickle.dumps(request), capture_output=True, check=False)
     if done.returncode:
         raise GraphcError(f"{kernel.name} cannot be exported for {target}: {complaint(done.stderr) or 'no answer'}")
@@ -113,7 +120,9 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(made))
 
 
-def make(kernel: Kernel, values: Values, name: str, blas: bool, strided: Collection[str] | bool) -> Standalone:
+def make(
+    kernel: Kernel, values: Values, name: str, blas: bool, strided: Collection[str] | bool, results: Sequence[str]
+) -> Standalone:
     """The object of a kernel, for the target of this process."""
     kernel = replace(kernel, mutable=(), returns="list" if kernel.outputs else "none")
     program = generate_program(kernel, Report(kernel.name))
@@ -121,7 +130,7 @@ def make(kernel: Kernel, values: Values, name: str, blas: bool, strided: Collect
     checks = (*map(check_text, program.checks), "an array has other sizes than its type says")
     sizes = example_sizes(kernel, values, program.checks)
     function = CFunction(name, program.signature, values, program.constants, checks, sizes, room=room_of(program))
-    function = function.with_strides(strided)
+    function = function.with_names(results).with_strides(strided)
     jobs = [*lowered(program, kernel.is_fast), *routines(program)]
     jobs += [(c_ir(function), ENTRY_OPT), (support(program, blas), ENTRY_OPT)]
     # Each is optimised as it is for functions of Python, then all become one.
