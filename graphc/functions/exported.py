@@ -77,7 +77,7 @@ def export(
         f"lib{name}.a": archive(f"{name}.o", made.object, made.function.exports()),
         f"{name}.pc": package_text(name, libraries).encode(),
         f"{name}.cmake": cmake_text(name, libraries).encode(),
-        f"{name}_example.c": ("\n".join(example(made.function)) + "\n").encode(),
+        f"{name}_example.c": ("\n".join(example(made.function, libraries)) + "\n").encode(),
     }
     for file, content in contents.items():
         files.replace(place(file), content, mode=files.PUBLIC)
@@ -220,10 +220,11 @@ def cmake_text(name: str, libraries: str) -> str:
     )
 
 
-def example(function: CFunction) -> Iterator[str]:
-    """A C program that calls a function with ones, and prints the beginning of each result."""
+def example(function: CFunction, libraries: str) -> Iterator[str]:
+    """A C program that calls a function with ones, and prints the beginning of each result. libraries: the words for
+    the linker."""
     name, inputs, outputs = function.name, function.inputs(), function.outputs()
-    yield f"/* cc {name}_example.c lib{name}.a -lm && ./a.out */"
+    yield f"/* cc {' '.join([f'{name}_example.c', f'lib{name}.a', *libraries.split(), '-lm'])} && ./a.out */"
     yield from ("#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", f'#include "{name}.h"', "")
     yield from ("int main(void) {", f"    {name}_sizes sizes;", "    int code;")
     given, prepared = [], []

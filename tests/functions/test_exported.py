@@ -288,6 +288,7 @@ def test_factorisations_call_the_lapack_that_is_linked(tmp_path: Path) -> None:
     header = (tmp_path / "factors.h").read_text()
     assert "Link BLAS and LAPACK" in header and "dpotrf_" in header and "dgetrf_" in header and "dgeev_" not in header
     assert "-llapack -lblas" in (tmp_path / "factors.pc").read_text()
+    assert "libfactors.a -llapack -lblas -lm &&" in (tmp_path / "factors_example.c").read_text()
     done = subprocess.run(
         ["nm", "-u", str(tmp_path / "factors.o")], capture_output=True, text=True, timeout=60, check=True
     )
