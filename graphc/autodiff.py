@@ -46,6 +46,7 @@ from graphc.ops.scan import depends_on_loop, scan_node
 from graphc.ops.shape import concatenate, expand, filled, guard_axis, iota, zeros
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
+from graphc.trees import as_list
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -88,7 +89,7 @@ def grad(
     """
     if _is_function_alone(cost, of_function):
         return HOOKS.of_functions.grad(cost, **_chosen(wrt, of_function), **of_function)
-    if any(hasattr(target, "with_data") for target in _as_list(wrt)):
+    if any(hasattr(target, "with_data") for target in as_list(wrt)):
         return _of_entries(
             wrt,
             partial(
@@ -100,7 +101,7 @@ def grad(
                 return_disconnected=return_disconnected,
             ),
         )
-    targets = _as_list(wrt)
+    targets = as_list(wrt)
     seeds = _seeds(cost, known_grads)
     if null_gradients not in ("raise", "return") or return_disconnected not in ("zero", "None", "Disconnected"):
         words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
@@ -126,7 +127,7 @@ def grad(
 
 def _of_entries(wrt: Any, gradients: Callable[[list[Node]], list[Node]]) -> Any:
     """Return gradients where some targets are sparse matrices: those are sparse with entries at the same places."""
-    targets = _as_list(wrt)
+    targets = as_list(wrt)
     found = gradients([target.data if hasattr(target, "with_data") else target for target in targets])
     pairs = zip(targets, found, strict=True)
     return _like(wrt, [target.with_data(each) if hasattr(target, "with_data") else each for target, each in pairs])
@@ -232,11 +233,11 @@ def _vjp(
     consider_constant: Iterable[Node] | None = None,
 ) -> Any:
     seeds: dict[Node, Node] = {}
-    for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
+    for output, cotangent in zip(as_list(outputs), as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
         seeds[output] = _add(seeds[output], seed) if output in seeds else seed
     own, given = _at_own_sizes(seeds)
-    found = _backward(own, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
+    found = _backward(own, as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
     return _like(inputs, _with(given, found) if given else found)
 
 
@@ -262,8 +263,8 @@ def jvp(
     """
     if _is_function_alone(outputs, of_function):
         return HOOKS.of_functions.jvp(outputs, inputs, tangents, **of_function)
-    ends, starts = _as_list(outputs), _as_list(inputs)
-    directions = [_as_cotangent(start, t) for start, t in zip(starts, _as_list(tangents), strict=True)]
+    ends, starts = as_list(outputs), as_list(inputs)
+    directions = [_as_cotangent(start, t) for start, t in zip(starts, as_list(tangents), strict=True)]
     # The cotangents are variables: the vjp is linear in them, and its derivative does not contain them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
     before, DIRECTION.is_transposed = DIRECTION.is_transposed, True
@@ -317,8 +318,8 @@ def Rop(  # noqa: N802 - Theano's name
         >>> graphc.Rop(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
         array([2., 4.])
     """
-    ends, starts = _as_list(f), _as_list(wrt)
-    tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
+    ends, starts = as_list(f), as_list(wrt)
+    tangents = as_list(jvp(ends, starts, as_list(eval_points), "ignore"))
     order = nodes_of(ends)
     connected, related = _dependents(order, starts, {OPS["stop_gradient"]}), _dependents(order, starts, ())
     instead = return_disconnected.lower()
@@ -344,9 +345,9 @@ def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
         >>> graphc.hessian_vector_product((x**3).sum(), x, T.ones_like(x)).eval({x: [1, 2]})
         array([ 6., 12.])
     """
-    targets = _as_list(wrt)
+    targets = as_list(wrt)
     gradients = grad(cost, targets)
-    return _like(wrt, vjp(gradients, targets, _as_list(vectors), "ignore"))
+    return _like(wrt, vjp(gradients, targets, as_list(vectors), "ignore"))
 
 
 def jacobian(
@@ -372,7 +373,7 @@ def jacobian(
     """
     if _is_function_alone(expression, of_function):
         return HOOKS.of_functions.jacobian(expression, **_chosen(wrt, of_function), **of_function)
-    targets = _as_list(wrt)
+    targets = as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
     what = f"jacobian of {describe(expression)} of type {expression.type}"
@@ -416,7 +417,7 @@ def hessian(
     """
     if _is_function_alone(cost, of_function):
         return HOOKS.of_functions.hessian(cost, **_chosen(wrt, of_function), **of_function)
-    targets, constants = _as_list(wrt), tuple(consider_constant or ())
+    targets, constants = as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
     pairs = zip(gradients, targets, strict=True)
     return _like(wrt, [jacobian(gradient, target, constants, "ignore") for gradient, target in pairs])
@@ -454,10 +455,6 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
 def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:
     """Return the cotangents of `targets` from those of other nodes; zeros for a target that no seed depends on."""
     return _backward(seeds, targets, (), "ignore", replace=False)
-
-
-def _as_list(nodes: Any) -> list[Any]:
-    return list(nodes) if isinstance(nodes, list | tuple) else [nodes]
 
 
 def _like(structure: Any, parts: Sequence[Node]) -> Any:

@@ -113,6 +113,11 @@ def _several(trees: Iterable[Any], found: list[Any]) -> list[Structure]:
     return parts
 
 
+def as_list(value: Any) -> list[Any]:
+    """The items of a list or tuple; of anything else, itself alone."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 def ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
     """The keys of a dict in the order of its leaves."""
     keys = tuple(tree)

@@ -21,6 +21,7 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import Number, as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to
+from graphc.trees import as_list
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
@@ -38,7 +39,7 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
         array(4.)
     """
     several = isinstance(then_branch, list | tuple), isinstance(else_branch, list | tuple)
-    then, orelse = _listed(then_branch), _listed(else_branch)
+    then, orelse = as_list(then_branch), as_list(else_branch)
     if several[0] != several[1] or len(then) != len(orelse):
         raise GraphValueError(
             f"ifelse: the branches must have as many results; one has {_describe_results(then_branch)}, the other "
@@ -64,10 +65,6 @@ FUNCTIONS["choose_among"] = choose_among
 
 
 # --- the two branches -------------------------------------------------------------------------------------------------
-
-
-def _listed(branch: Any) -> list[Any]:
-    return list(branch) if isinstance(branch, list | tuple) else [branch]
 
 
 def _describe_results(branch: Any) -> str:

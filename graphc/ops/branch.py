@@ -24,7 +24,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, bodies_of, close_over, item, items_of, make_body, needed_of, opened, outside
 from graphc.ir.facts import BROADCASTS
-from graphc.ir.interpret import Steps, plan_steps, run_steps
+from graphc.ir.interpret import run_steps
 from graphc.ir.lowering import Branch, Scalar
 from graphc.ir.node import (
     FUNCTIONS,
@@ -44,7 +44,6 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import (
-    Graph,
     as_size_node,
     dependents,
     node_set,
@@ -57,7 +56,7 @@ from graphc.ir.walk import (
     type_sizes,
 )
 from graphc.ops.index import subtensor
-from graphc.ops.scan import SCAN, loop_of
+from graphc.ops.scan import SCAN, loop_of, steps_of
 from graphc.ops.shape import broadcast_to, equality_guard, label, label_op
 from graphc.startup.record import record
 
@@ -175,14 +174,9 @@ def _all_guards(node: Node) -> Iterator[Guard]:
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
-def _steps_of(body: Body) -> Steps:
-    return plan_steps(Graph(body.params, body.results))
-
-
 def _eval(node: Node, condition: Array, *values: Array) -> Any:
     body: Body = node.attrs["then" if condition else "orelse"]
-    return run_steps(_steps_of(body), dict(zip(body.params, values, strict=True)))
+    return run_steps(steps_of(body), dict(zip(body.params, values, strict=True)))
 
 
 def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:

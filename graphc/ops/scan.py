@@ -252,12 +252,13 @@ def _same_shape(
 
 
 @lru_cache(maxsize=256)
-def _steps_of(body: Body) -> Steps:
+def steps_of(body: Body) -> Steps:
+    """The steps by which a body is interpreted."""
     return plan_steps(Graph(body.params, body.results))
 
 
 def _eval(node: Node, *values: Array) -> Any:
-    loop, steps = loop_of(node.args, node.attrs), _steps_of(node.attrs["body"])
+    loop, steps = loop_of(node.args, node.attrs), steps_of(node.attrs["body"])
     first = len(values) - len(loop.operands)
     most = int(values[0]) if loop.limit is None else max(0, min(int(values[0]), int(values[1])))
     sequences = values[first : first + len(loop.sequences)]
