@@ -198,6 +198,7 @@ class Loop:
     conflicts: tuple[Buffer, ...] | None = None
     safepoint: Expr | None = None
     disjoint: tuple[Buffer, ...] = ()
+    abreast: bool = False
 
     @property
     def is_independent(self) -> bool:

@@ -265,7 +265,8 @@ def identifier(wanted: str) -> str:
 # `table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
 # says that it failed, `call 2` leaves with 2. A loop is over `independent(n)` where iterations are, or are but for some
 # buffers: `independent(n, but=[out])`; over `range(n, safepoint=64)` where there is a safepoint after each 64;
-# over `range(n, disjoint=[out])` where each writes a part of its own of a buffer.
+# over `range(n, disjoint=[out])` where each writes a part of its own of a buffer; over `abreast(n)` where several are
+# carried out at a time.
 # Expressions are Python's, of the operators of the table; A dtype is
 # written, `0.0 @ float32`, where it is not the one that declarations and `operators.result_dtype` tell: 0 is an int64,
 # 0.0 a float64, and an undeclared name an int64.
@@ -352,7 +353,7 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
             return line
         case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
-        case ir.Loop(var, size, _, begin, conflicts, safepoint, disjoint):
+        case ir.Loop(var, size, _, begin, conflicts, safepoint, disjoint, abreast):
             kind = "" if var.dtype == ir.INDEX else f": {var.dtype}"
             bounds = text(size) if begin == ir.ZERO else text(begin, size)
             but = "".join(
@@ -361,7 +362,8 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
                 if buffers
             )
             after = f", safepoint={text(safepoint)}" if safepoint is not None else ""
-            return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}{after}):"
+            goes = "abreast" if abreast else "range" if conflicts is None else "independent"
+            return f"for {var.name}{kind} in {goes}({bounds}{but}{after}):"
         case ir.If(condition):
             return f"if {text(condition)}:"
         case ir.Break():

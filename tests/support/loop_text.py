@@ -153,8 +153,10 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: Declared) ->
     safepoint: Expr | None = None
     disjoint: tuple[Buffer, ...] = ()
     match ast.parse(bounds, mode="eval").body:
-        case ast.Call(ast.Name("range" | "independent" as kind_of), [*begin, last], words) if len(begin) < 2:
-            conflicts = () if kind_of == "independent" else None
+        case ast.Call(ast.Name("range" | "independent" | "abreast" as kind_of), [*begin, last], words) if (
+            len(begin) < 2
+        ):
+            conflicts = None if kind_of == "range" else ()
         case _:
             raise ValueError("it goes over no range")
     for word in words:
@@ -171,7 +173,8 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: Declared) ->
     size = _read(last, names)
     var = Var(name, kind or INDEX)
     names.scalars[name] = var.dtype
-    return Loop(var, size, _parse_body(inner, names), first, conflicts, safepoint, disjoint)
+    body = _parse_body(inner, names)
+    return Loop(var, size, body, first, conflicts, safepoint, disjoint, kind_of == "abreast")
 
 
 def _parse_call(word: str, text: str, names: Declared) -> Stmt:

@@ -50,7 +50,8 @@ def emit_statements(body: Sequence[ir.Stmt], pad: str, said: set[str]) -> Iterat
             said.update(new)
         elif isinstance(stmt, ir.Loop):
             bounds = text_of(stmt.size) if stmt.begin == ir.ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
-            yield f"{pad}for {stmt.var.name} in {'independent' if stmt.is_independent else 'range'}({bounds}):"
+            kind = "abreast" if stmt.abreast else "independent" if stmt.is_independent else "range"
+            yield f"{pad}for {stmt.var.name} in {kind}({bounds}):"
             yield from emit_statements(stmt.body, pad + INDENT, said)
         elif isinstance(stmt, ir.If):
             yield f"{pad}if {text_of(stmt.condition)}:"

@@ -173,6 +173,11 @@ def independent(*bounds: int) -> range:
     return range(*bounds)
 
 
+def abreast(*bounds: int) -> range:
+    """`range(*bounds)`, of 8 iterations or more: several may be carried out at a time, and each more than once."""
+    return range(*bounds)
+
+
 def fills(pointer: Array) -> Array:
     """The pointer, of which iteration i of the loop that is launched fills element i, and reads none: it may go past
     the caches."""
@@ -205,7 +210,7 @@ def _meaning(op: Operator) -> Function:
 
 
 PRELUDE: dict[str, Function] = {name: _meaning(op) for name, op in CALLS.items()}
-PRELUDE |= {"advance": advance, "parallel": parallel, "independent": independent}
+PRELUDE |= {"advance": advance, "parallel": parallel, "independent": independent, "abreast": abreast}
 
 _DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
 

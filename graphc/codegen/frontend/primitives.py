@@ -40,7 +40,7 @@ from graphc.codegen.threads.chunking import (
     SETTINGS,
     STREAM,
 )
-from graphc.codegen.vectorize.loopinfo import INDEPENDENT
+from graphc.codegen.vectorize.loopinfo import ABREAST, INDEPENDENT
 from graphc.errors import CompileError
 
 
@@ -52,14 +52,14 @@ class LiteralFloat(types.Number):
 
 
 class Counter(types.Type):
-    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not. `independent`: whether
-    the iterations over it are."""
+    """A range, and its iterator, with a step whose sign is known: -1, 1, or 0 where it is not. `mark`: the metadata
+    that says how its iterations may be carried out, "" for none."""
 
-    def __init__(self, direction: int, running: bool, independent: bool) -> None:
+    def __init__(self, direction: int, running: bool, mark: str) -> None:
         self.direction = direction
         self.running = running
-        self.independent = independent
-        super().__init__(f"counter({direction}, {running}, {independent})")
+        self.mark = mark
+        super().__init__(f"counter({direction}, {running}, {mark})")
 
 
 class Streamed(types.Type):
@@ -214,10 +214,10 @@ class Truth(Primitive):
 
 
 class Range(Primitive):
-    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`; or `independent` of these."""
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`; or `independent` of these, or `abreast`."""
 
-    def __init__(self, name: str, independent: bool) -> None:
-        self.independent = independent
+    def __init__(self, name: str, mark: str) -> None:
+        self.mark = mark
         super().__init__(name)
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
@@ -230,7 +230,7 @@ class Range(Primitive):
             # A step of 0 would never end.
             if isinstance(step, types.IntegerLiteral) and step.literal_value == 0:
                 raise InferenceError("the step is 0")
-        return signature(Counter(direction, False, self.independent), *(types.int64,) * len(args))
+        return signature(Counter(direction, False, self.mark), *(types.int64,) * len(args))
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         int64 = llvm.IntType(64)
@@ -246,20 +246,20 @@ class Range(Primitive):
 
 
 class Start(Primitive):
-    """`iter(range)`: the state in a stack slot, which LLVM turns into registers. The slot says whether iterations are
-    independent."""
+    """`iter(range)`: the state in a stack slot, which LLVM turns into registers. The slot has the mark of
+    the range."""
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         (counted,) = args
         if not isinstance(counted, Counter):
             raise InferenceError(f"only a range can be iterated, not {counted}")
-        return signature(Counter(counted.direction, True, counted.independent), counted)
+        return signature(Counter(counted.direction, True, counted.mark), counted)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         slot = cgutils.alloca_once(builder, _COUNTER_STATE)
         builder.store(args[0], slot)
-        if sig.args[0].independent:
-            slot.set_metadata(INDEPENDENT, builder.module.add_metadata([]))
+        if sig.args[0].mark:
+            slot.set_metadata(sig.args[0].mark, builder.module.add_metadata([]))
         return slot
 
 
@@ -551,11 +551,12 @@ PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in O
     operator.setitem: Store("store"),
     "getiter": Start("iter"),
     "iternext": Advanced("next"),
-    range: Range("range", False),
+    range: Range("range", ""),
     bool: Truth("truth"),
 }
 NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic in INTRINSICS.items()} | {
-    "independent": Range("independent", True),
+    "independent": Range("independent", INDEPENDENT),
+    "abreast": Range("abreast", ABREAST),
     "advance": Advance("advance"),
     "chunk": Chunk("chunk"),
     "columns": Columns("columns"),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from importlib import import_module
 from typing import TypeAlias
 
+from graphc.codegen.transform.abreast import short_rows_abreast
 from graphc.codegen.transform.borders import split_borders
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import elide_copies, forward_stores
@@ -181,5 +182,6 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("drop_unused", _plain(drop_unused), when=lambda subject: subject.branches, ends=()),
     Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
     Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
+    Pass("short_rows_abreast", _plain(short_rows_abreast), needs=("marked", "safe"), ends=()),
 )
 """The passes over a kernel, in order; those over the function that computes sizes are SIMPLIFY."""

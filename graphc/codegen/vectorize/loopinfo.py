@@ -37,29 +37,35 @@ class Loop:
 
 INDEPENDENT = "graphc.independent"
 """Metadata of the counter of a loop whose iterations are independent."""
+ABREAST = "graphc.abreast"
+"""Metadata of the counter of a loop of which several iterations are carried out at a time, with the loops inside."""
 
 
 @record(eq=False)
 class Flow:
     """Facts about a function: the value stored last to each address, in the order of the text; the predecessors of each
-    block; the counters of loops whose iterations are independent."""
+    block; the counters of loops whose iterations are independent, and of those that are abreast."""
 
     stored: Mapping[ir.Value, ir.Value]
     predecessors: Mapping[ir.Block, Sequence[ir.Block]]
     independent: Collection[ir.Value]
+    abreast: Collection[ir.Value]
 
 
 def flow_of(function: ir.Function) -> Flow:
     """The facts about a function. Takes the metadata off its counters, which LLVM does not know."""
     counters = _all(function.entry_basic_block, ir.AllocaInstr) if function.blocks else []
-    independent = [each for each in counters if each.metadata.pop(INDEPENDENT, None) is not None]
+    independent, abreast = (
+        frozenset(each for each in counters if each.metadata.pop(mark, None) is not None)
+        for mark in (INDEPENDENT, ABREAST)
+    )
     stored: dict[ir.Value, ir.Value] = {}
     predecessors: dict[ir.Block, list[ir.Block]] = {}
     for block in function.blocks:
         stored.update((each.operands[1], each.operands[0]) for each in _all(block, ir.StoreInstr))
         for target in targets(block):
             predecessors.setdefault(target, []).append(block)
-    return Flow(stored, predecessors, frozenset(independent))
+    return Flow(stored, predecessors, independent, abreast)
 
 
 def targets(block: ir.Block) -> list[ir.Block]:
@@ -105,14 +111,25 @@ class Innermost:
 
 def innermost(function: ir.Function, flow: Flow) -> dict[ir.Block, Innermost]:
     """The innermost loops, by their first blocks."""
-    ends = _back_edges(function) if function.blocks else {}
-    blocks_of = {first: _blocks_between(first, last, flow) for first, last in ends.items()}
+    blocks_of = blocks_of_loops(function, flow)
     depths = Counter(block for blocks in blocks_of.values() for block in blocks)
     return {
         first: Innermost(blocks, depths[first] > 1)
         for first, blocks in blocks_of.items()
-        if ends.keys() & blocks == {first}
+        if blocks_of.keys() & blocks == {first}
     }
+
+
+def blocks_of_loops(function: ir.Function, flow: Flow) -> dict[ir.Block, set[ir.Block]]:
+    """The blocks of each loop, those of loops inside too, by its first block."""
+    ends = _back_edges(function) if function.blocks else {}
+    return {first: _blocks_between(first, last, flow) for first, last in ends.items()}
+
+
+def back_branches(function: ir.Function, blocks: Collection[ir.Block]) -> list[ir.Instruction]:
+    """The branches that end the loops among some blocks."""
+    ends = _back_edges(function) if blocks else {}
+    return [block.terminator for sources in ends.values() for block in sources if block in blocks]
 
 
 def has_loops(function: ir.Function) -> bool:

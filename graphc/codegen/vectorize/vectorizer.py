@@ -29,6 +29,7 @@ from llvmlite import ir
 from graphc.codegen.llvm.target import has_avx512, has_fma, usual_width
 from graphc.codegen.llvm.values import loop_id
 from graphc.codegen.vecmath.table import VECTORS, are_many, called_symbol, one_vector, vectors_in_order
+from graphc.codegen.vectorize.abreast import lay_abreast
 from graphc.codegen.vectorize.legality import (
     LoopBody,
     carried_by,
@@ -39,7 +40,17 @@ from graphc.codegen.vectorize.legality import (
     scatters,
     step_of,
 )
-from graphc.codegen.vectorize.loopinfo import Flow, Innermost, Loop, flow_of, innermost, loops_of, read_counted, targets
+from graphc.codegen.vectorize.loopinfo import (
+    Flow,
+    Innermost,
+    Loop,
+    back_branches,
+    flow_of,
+    innermost,
+    loops_of,
+    read_counted,
+    targets,
+)
 from graphc.codegen.vectorize.widen import BOOL, LoopForm, bytes_of, lanes_of, write_loop
 from graphc.errors import VerifyError
 from graphc.options import options
@@ -188,8 +199,13 @@ def vectorize(module: ir.Module) -> bool:
     left = False
     for function in module.functions:
         flow = flow_of(function)
-        others = innermost(function, flow)
+        done = lay_abreast(function, flow)
+        for branch in back_branches(function, done):
+            set_properties(branch, [IS_VECTORIZED, NO_UNROLL])
+        others = {first: found for first, found in innermost(function, flow).items() if first not in done}
         for loop in list(loops_of(function)):
+            if loop.body in done:
+                continue
             found = others.pop(loop.header[0], Innermost({*loop.header, loop.body}, is_nested=False))
             if not vectorize_loop(loop, flow, found.is_nested):
                 left = left or may_vectorize(found.blocks)
