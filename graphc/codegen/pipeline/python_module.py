@@ -43,7 +43,7 @@ from graphc.startup.record import replace
 LANGUAGE, NUMERICS = "graphc.codegen.frontend.language", "graphc.arrays.numerics"
 MODULES = {"np": "import numpy as np", "math": "import math", "partial": "from functools import partial"}
 """The modules that expressions below may name."""
-OWN = ("advance", "parallel", "independent")
+OWN = ("advance", "parallel", "independent", "abreast")
 """Names of language.py besides the operators'."""
 
 

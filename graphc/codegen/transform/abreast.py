@@ -110,7 +110,8 @@ def second_form(loop: Loop) -> tuple[Expr, Loop] | None:
     if body is None:
         return None
     blocks = {length_of_blocks(inner.size) for inner in inner_loops(loop.body)} - {None}
-    body = tuple(map(in_turn, simplify(body)))
+    numbers = {stmt.var: stmt.value for stmt in statements(body) if isinstance(stmt, Let) and stmt.value == ZERO}
+    body = tuple(map(in_turn, simplify(tuple(with_values(body, numbers)))))
     sizes = dict.fromkeys(inner.size for inner in inner_loops(body))
     rows = [each.row for each in conflicts if each.row is not None]
     is_open = any(int_value(size) is None for size in sizes)
