@@ -189,6 +189,9 @@ class Loop:
 
     `disjoint`: buffers of which each iteration writes a part of its own by the meaning of what is written, which need
     not be seen from positions; until `conflicts` are known.
+
+    `abreast`: several iterations may be carried out at a time, each in a lane, and any of them once more: the loops
+    inside have the same sizes in all of them, and what one writes none reads, but for a row of its own.
     """
 
     var: Var
