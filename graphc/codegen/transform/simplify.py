@@ -203,7 +203,8 @@ def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 
 
 def name_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
-    """A value that has a name already is not named again, unless what it was computed from has changed since."""
+    """A value that has a name already is not named again, unless what it was computed from has changed since. Positions
+    that are literals have no names, so that later passes tell elements apart."""
     return _name_once(body, {}, Readers())
 
 
@@ -219,8 +220,8 @@ def _name_once(body: Sequence[ir.Stmt], known: dict[ir.Expr, ir.Var], readers: R
             known.pop(value, None)
         stmt = map_bodies(stmt, lambda inner: _name_once(inner, known, readers))
         if isinstance(stmt, ir.Let):
-            if stmt.value in known:
-                alias[stmt.var] = known[stmt.value]
+            if stmt.value in known or ir.int_value(stmt.value) is not None:
+                alias[stmt.var] = known.get(stmt.value, stmt.value)
                 continue
             known[stmt.value] = stmt.var
             readers.add(stmt.value, stmt.value)
