@@ -28,7 +28,7 @@ from graphc.tensor.calculus import full
 from graphc.tensor.handles import UNKNOWN, known
 
 POLYNOMIALS = f"{NUMPY}polynomial{os.sep}"
-"""Where NumPy's polynomials are."""
+"""The modules of NumPy's polynomials."""
 FIT_FILE = f"{POLYNOMIALS}<fit>"
 """The file of the function in place of `_fit`: what it calls asks who called, and it is NumPy."""
 OWN_FILES[FIT_FILE] = False
@@ -92,11 +92,11 @@ OF_POLY1D: tuple[tuple[Any, str, Any, Any], ...] = (
     (IMPL, "trim_zeros", TRIM_ZEROS, _trim_zeros),
     (np.poly1d, "__init__", MAKE_POLY1D, _make_poly1d),
 )
-"""What is replaced for `np.poly1d`: the place, the name, NumPy's own, and what takes its place."""
+"""The replacements for `np.poly1d`: the place, the name, NumPy's own, and what takes its place."""
 
 
 def of_polynomials(module: Any) -> list[tuple[Any, str, Any, Any]]:
-    """What is replaced in `numpy.polynomial.polyutils`, in the same form."""
+    """The replacements in `numpy.polynomial.polyutils`, in the same form."""
     return [
         (module, "trimseq", module.trimseq, _trimseq(module.trimseq)),
         (module, "_fit", module._fit, _fit(module._fit)),
