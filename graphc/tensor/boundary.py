@@ -227,6 +227,8 @@ class Call:
             self.out = named.pop("out")
         if self.name == "cast":  # the method astype
             self.name = "astype" if named.pop("copy", True) else "asarray"
+            if self.name == "astype":  # an array of its own, in whatever order
+                named = {name: each for name, each in named.items() if name not in ("order", "subok")}
         self.args, self.kwargs = [given(each) for each in args], {name: given(each) for name, each in named.items()}
 
     def finished(self, result: Any) -> Any:
@@ -267,7 +269,17 @@ class Call:
         is_array = self.name in ARRAYS_OF_ONE and (self.name != "copy" or isinstance(self.given[0], Handle))
         if is_array and isinstance(result, Node) and not result.type.shape and type(result) is not Number:
             return Handle(as_node(result), True)
-        return owned(result, (), self.name in CREATIONS)
+        return owned(result, (), self.name in CREATIONS and self.in_c_order())
+
+    def in_c_order(self) -> bool:
+        """True if an array that this call makes lies in C order; copies keep the order of an array, as `np.array(x)`,
+        but for the method `x.copy()`."""
+        given = self.kwargs.get("order"), *self.args[1:]
+        orders = [each for each in given if isinstance(each, str) and each in ("C", "F", "A", "K")]
+        keeps = self.name in ("array", "copy") and getattr(self.function, "__qualname__", "") != "copy"
+        order, subject = orders[0] if orders else "K" if keeps else "C", self.given[0] if self.given else None
+        kept = not isinstance(subject, Node) or (isinstance(subject, Handle) and subject.is_dense)
+        return order == "C" or (order in ("K", "A") and kept)
 
     def viewed(self, kind: str, subject: Any, result: Any) -> Any:
         """A result that is a view of the first argument, or may be one of any."""
@@ -343,7 +355,11 @@ def store(out: Any, result: Any, name: str, kwargs: Mapping[str, Any], where: An
     """The array that was asked for by `out`, after the result was written to it."""
     outs, results = (out, result) if isinstance(out, tuple) and len(out) > 1 else ((out,), (result,))
     outs = tuple(each[0] if isinstance(each, tuple) else each for each in outs)
-    for each, made in zip(outs, results, strict=True):
+    done: list[Any] = [*outs]
+    for place, (each, made) in enumerate(zip(outs, results, strict=True)):
+        if each is None:  # one of several that is to be a new array
+            done[place] = owned(made)
+            continue
         target = own(each, f"{name}(out=x)")
         if not isinstance(made, Node) and where is True and target.changed(np.copyto, made):
             continue
@@ -351,7 +367,7 @@ def store(out: Any, result: Any, name: str, kwargs: Mapping[str, Any], where: An
         if where is not True:
             node = FUNCTIONS["where"](where, node, target.node())
         target.write(node, f"{name}(out=x)")
-    return outs[0] if len(outs) == 1 else outs
+    return done[0] if len(done) == 1 else tuple(done)
 
 
 def own(target: Any, what: str) -> Handle:
@@ -384,7 +400,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[
     for each in outs:
         own(each, f"np.{ufunc.__name__}(out=x)")
     made = HOOKS.ufunc(ufunc, method, nodes, named)
-    return store(tuple(outs), made, f"np.{ufunc.__name__}", {"casting": casting}, where)
+    return store(out, made, f"np.{ufunc.__name__}", {"casting": casting}, where)
 
 
 def _apply_known(function: Callable[..., Any], inputs: Sequence[Any], kwargs: Mapping[str, Any], is_at: bool) -> Any:

@@ -12,6 +12,8 @@ hold is known; else nodes.
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Node
-from graphc.ir.source_lines import program_line
+from graphc.ir.source_lines import PACKAGE, is_pythons, program_line
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.startup.hooks import HOOKS
@@ -187,10 +189,28 @@ def enumerate_places(self: Any, arr: Any) -> None:
         ENUMERATE(self, arr)
 
 
+# --- np.errstate ----------------------------------------------------------------------------------------------------
+
+
+def enter_errstate(self: Any) -> Any:
+    """`with np.errstate(...)`; compiled code raises no FloatingPointError, and calls nothing."""
+    file = sys._getframe(1).f_code.co_filename
+    if TRACE.depth and not (is_pythons(file) or file.startswith(PACKAGE) or f"{os.sep}scipy{os.sep}" in file):
+        for name in ("all", "divide", "over", "under", "invalid"):
+            if (how := getattr(self, f"_{name}", None)) in ("raise", "call"):
+                raise GraphTypeError(
+                    f"np.errstate({name}={how!r}): a traced function raises no FloatingPointError where it computes; "
+                    f"np.where(np.isfinite(x), x, other) chooses by the result (at {program_line()})"
+                )
+    return ENTER_ERRSTATE(self)
+
+
+ENTER_ERRSTATE = np.errstate.__enter__
 JOIN, VECTORIZED, ENUMERATE = Maker.__getitem__, np.vectorize.__call__, np.ndenumerate.__init__
 OF_CLASSES: tuple[tuple[Any, str, Any, Any], ...] = (
     (Maker, "__getitem__", JOIN, join),
     (np.vectorize, "__call__", VECTORIZED, call_vectorized),
     (np.ndenumerate, "__init__", ENUMERATE, enumerate_places),
+    (np.errstate, "__enter__", ENTER_ERRSTATE, enter_errstate),
 )
 """Methods of NumPy's classes: the class, the name, NumPy's own, and what takes its place while a function is traced."""

@@ -22,7 +22,7 @@ from graphc import tensor
 from graphc.errors import ArgumentError, RankError
 from graphc.ir.node import Node, describe
 from graphc.ops.at_hand import asked_size, asked_values
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.recur import EXTREMES
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
@@ -264,6 +264,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[s
     }
     if method not in methods:
         refuse(what, inputs, "graphc has no such reduction")
+    if method == "__call__" and kwargs.get("casting"):
+        given["casting"] = kwargs["casting"]
     return methods[method](ufunc, what, *inputs, **given)
 
 
@@ -315,17 +317,35 @@ def elementwise(ufunc: Any, what: str, *inputs: Any, **given: Any) -> Any:
     if given.get("where", True) is not True:
         refuse(what, inputs, "where= leaves elements without a value; use T.where(condition, value, other)")
     given.pop("where", None)
-    dtype = given.pop("dtype", None)
+    dtype, casting = given.pop("dtype", None), given.pop("casting", "same_kind")
     if "axis" in given and ufunc.__name__ == "vecdot":
         return target(*inputs, axis=given["axis"])
     if given:
         refuse(what, inputs, f"{', '.join(given)}= is not supported")
     if dtype is None:
         return target(*inputs)
-    wanted = str(np.dtype(dtype))
-    if wanted == "bool":
-        return cast(as_node(target(*inputs)), "bool")
-    return cast(as_node(target(*(cast(as_node(x), wanted) for x in inputs))), wanted)
+    wanted = np.dtype(dtype)
+    kinds = _loop(ufunc, what, inputs, wanted, casting)
+    return cast(
+        as_node(target(*(cast(as_node(x), str(each)) for x, each in zip(inputs, kinds, strict=True)))), str(wanted)
+    )
+
+
+def _loop(ufunc: Any, what: str, inputs: Sequence[Any], wanted: np.dtype[Any], casting: str) -> Sequence[np.dtype[Any]]:
+    """The dtypes in which a ufunc takes its inputs, if its result has the one that was asked for; GraphTypeError where
+    NumPy has no such loop, or does not cast the inputs to it."""
+    given = [
+        type(each) if isinstance(each, (bool, int, float)) and not isinstance(each, np.generic)
+        else {"f": float, "b": bool}.get(np.dtype(as_node(each).type.dtype).kind, int) if type(each) is Number
+        else np.dtype(as_node(each).type.dtype)
+        for each in inputs
+    ]  # fmt: skip
+    signature = (*(None for _ in inputs), *(wanted for _ in range(ufunc.nout)))
+    try:
+        found = ufunc.resolve_dtypes((*given, *(None for _ in range(ufunc.nout))), signature=signature, casting=casting)
+    except TypeError as error:
+        refuse(what, inputs, str(error))
+    return [wanted if each is None else each for each in found[: len(inputs)]]
 
 
 def reduce(

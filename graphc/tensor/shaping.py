@@ -351,12 +351,19 @@ def ravel(x: Any, order: str = "C") -> Node:
 
 def item(x: Any, *place: Any) -> Node:
     """The only element of `x`, a scalar, and a ShapeError where there are more; with a place, in C order or by an index
-    for each axis, the element there."""
+    for each axis, the element there. In a traced function it is a number of Python's, as in NumPy."""
     node = as_node(x)
     if not place:
-        return ops.reshape(node, ())
-    where = tuple(place[0]) if len(place) == 1 and isinstance(place[0], tuple) else place
-    return node.part(where) if len(where) == node.ndim else flatten(node).part(where)
+        made = ops.reshape(node, ())
+    else:
+        where = tuple(place[0]) if len(place) == 1 and isinstance(place[0], tuple) else place
+        made = node.part(where) if len(where) == node.ndim else flatten(node).part(where)
+    if not TRACE.depth or made.type.dtype == "uint64":
+        return made
+    wide = {"f": "float64", "b": "bool"}.get(np.dtype(made.type.dtype).kind, "int64")
+    number: Node = make(OPS["cast"], (made,), {"dtype": wide})
+    number.__class__ = Number
+    return number
 
 
 # --- axes in another order ------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ np.add.reduceat(x, np.arange(0, len(x), 2)), np.maximum.reduceat(x, np.arange(0,
 np.minimum(x.shape, 3).tolist(), (np.array(x.shape) * 2).tolist(), [w[k] for k in np.arange(len(w)).tolist()[1:]], np.maximum(len(w), 2).item()
 (q := np.poly1d(w[:3]))(x), q.deriv()(2.0), (q * q)(w), (q**2)(x), (q + 1)(0.5), (q - q.deriv())(w), q.integ()(1.0), q.coeffs, q.order, q[0], q[5], [c for c in q], (-q / 2)(w), np.poly1d([w[0], 2.0, 1])(x), np.poly1d(w[:1]).deriv()(1.0), np.poly1d(w[:2], True)(x)
 w - np.poly1d(np.polyfit(np.arange(len(w)), w, 1))(np.arange(len(w))), (q := np.polynomial.Polynomial(w[:3]))(x), q.deriv()(w), (q * q)(x), (q**3)(0.5), (q - 1).integ()(1.0), q.coef, q.degree(), np.polynomial.Chebyshev(w)(x), np.polynomial.polynomial.polymul(w[:2], w), np.polynomial.Polynomial.fit(np.arange(len(w)), w, 1)(0.5), np.polynomial.polynomial.polyfit(np.arange(len(w)), w, 1, w=w**2 + 1)
+np.add(x, 1, dtype="f8"), np.add(x, 1, dtype="i4", casting="unsafe"), np.multiply(w > 0, 2, dtype="f4"), np.greater(x, 0, dtype=bool), np.power(2, w.clip(0, 3), dtype="f8"), np.add(x.astype("u1"), 1, dtype="u2"), x.astype("f8", order="F")
+(lambda a, b: (np.divmod(w, 2, out=(a, b)), np.modf(w * 0.5, out=(None, b)), a, b))(np.zeros(len(w)), np.zeros(len(w))), np.array([w[0].item(), w.item(1) * 2, x.sum().item() + 1])
 np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
 """
 """Results of one function of a matrix and a vector of as many columns, in each line."""
@@ -121,6 +123,16 @@ def test_numpys_classes_are_its_own_outside() -> None:
     assert before == (type(np.r_).__getitem__, np.vectorize.__call__, np.min, np.linalg.norm)
 
 
+def _raising(x: Any) -> Any:
+    with np.errstate(divide="raise"):
+        return 1 / x
+
+
+def _flat_written(a: Any) -> Any:
+    a.reshape(-1)[0] = 9.0
+    return a
+
+
 WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.r_["c", x, x], r"np.r_\['c', …\] makes a matrix"),
     (lambda x: np.float64(x.sum()), r"as np.float64\(x\) asks for; x.astype\('float64'\)"),
@@ -145,6 +157,11 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x * random.SystemRandom().random(), r"random bytes of the system"),
     (lambda x: x * urandom(1)[0], r"random bytes of the system"),
     (lambda x: x * (uuid.uuid4().int % 7), r"random bytes of the system"),
+    (lambda x: np.add(x, 1, dtype=np.int32), r"Cannot cast ufunc 'add' input 0 .* with casting rule 'same_kind'"),
+    (lambda x: np.sqrt(x.astype(int), dtype=int), r"No loop matching the specified signature and casting was found"),
+    (_raising, r"np.errstate\(divide='raise'\): a traced function raises no FloatingPointError"),
+    (lambda x: _flat_written(np.array(x[None])), r"which depends on the order of elements in memory"),
+    (lambda x: _flat_written((x[None] * 1).copy("F")), r"which depends on the order of elements in memory"),
     (lambda x: graphc.tree.all([x > 0]), r"the truth value of x > 0 \(.*\) of type bool.* is ambiguous"),
     (lambda x: odeint(lambda y, t: -y, x, np.arange(3.0), full_output=True)[0], r"has no full_output= \(called at "),
     (lambda x: graphc.scipy.integrate.quad(lambda t: t, 0.0, x), r"a limit is a number, and b is an array"),
