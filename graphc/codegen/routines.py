@@ -28,14 +28,16 @@ class Family:
     is an int64, 0 where all is well), PYTHON_SHIMS, the functions over flat arrays for CPython, and, with
     `has_symbols`, `symbols(name)`: the addresses that the object of a routine needs at load besides those of all
     products. `definitions` is the module whose `functions(names)` writes routines in LLVM IR. `modules`: into how many
-    modules of IR a routine is split, for two processes to compile. `frees`: routines
-    of floats keep memory, which a function of this name and their suffix, in the same object, gives back.
+    modules of IR a routine is split, for two processes to compile. `is_products`: they are products of matrices, which
+    need fewer of LLVM's passes (llvm/target.py). `frees`: routines of floats keep memory, which a function of this name
+    and their suffix, in the same object, gives back.
     """
 
     prefix: str | tuple[str, ...]
     api: str
     definitions: str
     modules: int = 1
+    is_products: bool = False
     has_symbols: bool = False
     frees: str = ""
 
@@ -51,7 +53,7 @@ FAMILIES = (
         "graphc.codegen.convolution.convolution",
         frees="gc_blocks_free_",
     ),
-    Family("gc_", "graphc.codegen.gemm.api", "graphc.codegen.gemm.dispatch", modules=2),
+    Family("gc_", "graphc.codegen.gemm.api", "graphc.codegen.gemm.dispatch", modules=2, is_products=True),
 )
 """The first whose prefix fits is that of a routine: products stand last."""
 

@@ -21,7 +21,8 @@ from typing import Any
 
 import llvmlite.ir as llvm
 import numba.core.types  # noqa: F401 - before what it imports in a circle
-from numba.core import bytecode, cgutils, errors, interpreter, ir, lowering, typeinfer, types
+from numba.core import bytecode, errors, interpreter, ir, lowering, typeinfer, types
+from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.base import BaseContext as TargetContext
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.targetconfig import ConfigStack, Option, TargetConfig
@@ -291,19 +292,45 @@ class LoweringFlags(TargetConfig):
 
 
 class KernelLowering(lowering.Lower):
-    """numba's lowering of statements without its environment, debug information and generators."""
+    """numba's lowering of statements without its environment, debug information and generators. A name that is
+    assigned once, before all its uses on every way, is the value itself; others have a place on the stack."""
 
     def lower(self) -> None:
         self.lower_normal_function(self.fndesc)
 
+    def _find_singly_assigned_variable(self) -> None:
+        self._singly_assigned_vars = _assigned_before(self.blocks)
+        self._blk_local_varmap: dict[str, Value] = {}
+
     def alloca_lltype(self, name: str, lltype: llvm.Type, datamodel: Any = None) -> Value:
-        return cgutils.alloca_once(self.builder, lltype, name=name)
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(lltype, name=name)
 
     def storevar(self, value: Value, name: str, argidx: int | None = None) -> None:
         if name in self._singly_assigned_vars:
             self._blk_local_varmap[name] = value
         else:
             self.builder.store(value, self.getvar(name))
+
+
+def _assigned_before(blocks: Mapping[int, Any]) -> set[str]:
+    """The names that are assigned once, in a block that each way to a use goes through."""
+    places: dict[str, int] = {}
+    several: set[str] = set()
+    for place, block in blocks.items():
+        for statement in block.body:
+            if isinstance(statement, ir.Assign):
+                name = statement.target.name
+                if name in places:
+                    several.add(name)
+                places[name] = place
+    uses = compute_use_defs(blocks).usemap
+    dominators = compute_cfg_from_blocks(blocks).dominators()
+    for place, names in uses.items():
+        before = dominators[place] - {place}
+        # What loops count by is on the stack (vectorize/loopinfo.py).
+        several |= {name for name in names if places.get(name) not in before or name.startswith("$")}
+    return places.keys() - several
 
 
 # --- the stages -----------------------------------------------------------------------------------------------------
@@ -323,7 +350,7 @@ def lower_source(
     Raises CompileError for a source that does not parse, a name it lacks, and a statement that cannot be typed.
     """
     defined = _define(source, functions, externals)
-    return _lower_functions(functions, defined, fast_math)
+    return _whole(*_lower_functions(functions, defined, fast_math))
 
 
 def lower_modules(
@@ -336,15 +363,15 @@ def lower_modules(
     size = 0
     for number, prototype in enumerate(functions):
         if number == len(functions) - 2 and size > WORTH_A_MODULE:
-            yield _lower_functions(group, defined, fast_math)
+            yield from _apart(*_lower_functions(group, defined, fast_math))
             group, size = [], 0
         group.append(prototype)
         size += len(defined[prototype.name].__code__.co_code)
         if size > MODULE_BYTES:
-            yield _lower_functions(group, defined, fast_math)
+            yield from _apart(*_lower_functions(group, defined, fast_math))
             group, size = [], 0
     if group or not functions:
-        yield _lower_functions(group, defined, fast_math)
+        yield from _apart(*_lower_functions(group, defined, fast_math))
 
 
 def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
@@ -376,8 +403,10 @@ def _without_last_digits(code: CodeType) -> CodeType:
     return code.replace(co_varnames=tuple(names))
 
 
-def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> Module:
-    """One module of these functions."""
+def _lower_functions(
+    functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool
+) -> tuple[llvm.Module, list[str]]:
+    """One module of these functions, and the names of those with loops that are left to LLVM."""
     module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
     typing_context = KernelTyping()
     target_context = KernelTarget(typing_context, "cpu")
@@ -386,11 +415,60 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
             _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
-    is_straight = not any(map(has_loops, module.functions))
-    is_vectorized = vectorize(module)
+    left = vectorize(module)
     define_called(module, has_fma(), vector_widths())
     limit_vectors(module, usual_width())
-    return Module(str(module), tuple(parts_called(module)), is_vectorized, is_straight)
+    return module, left
+
+
+WORTH_APART = 40
+"""Instructions of the functions that need no pass over loops, from which they are a module of their own."""
+
+
+def _apart(module: llvm.Module, left: Sequence[str]) -> Iterator[Module]:
+    """A module, or two: one of the functions with loops that are left to LLVM, for all its passes take ten times as
+    long, and one of the others."""
+    exported = [each for each in module.functions if each.blocks and each.linkage != "internal"]
+    others = [each for each in exported if each.name not in left]
+    size = sum(len(block.instructions) for each in others for block in each.blocks)
+    is_whole = len(others) == len(exported) or any(each.linkage == "appending" for each in module.global_values)
+    if is_whole or size < WORTH_APART:
+        yield _whole(module, left)
+        return
+    texts = {name: str(each) for name, each in module.globals.items()}
+    named = {name: re.findall('@"([^"]+)"', text) for name, text in texts.items()}
+    for functions in ([each for each in exported if each.name in left], others):
+        own = {each.name for each in functions}
+        wanted, pending = {*own}, [*own]
+        while pending:
+            new = {*named[pending.pop()]} - wanted
+            wanted |= new
+            pending += [name for name in new if module.globals[name].linkage == "internal"]
+        foreign = {each.name for each in exported} - own
+        lines = [each.get_declaration() for each in module.get_identified_types().values()]
+        lines += [
+            _declaration(module.globals[name]) if name in foreign else text
+            for name, text in texts.items()
+            if name in wanted
+        ]
+        calls = parts_called(each for each in module.functions if each.name in wanted)
+        ir = "\n".join((*lines, *map(str, module.metadata)))
+        yield Module(ir, tuple(calls), functions is others, not any(map(has_loops, functions)))
+
+
+def _declaration(function: llvm.Function) -> str:
+    """The text that declares a function which a module defines."""
+    blocks, function.blocks = function.blocks, []
+    try:
+        return str(function)
+    finally:
+        function.blocks = blocks
+
+
+def _whole(module: llvm.Module, left: Sequence[str]) -> Module:
+    """A module of all functions."""
+    is_straight = not any(map(has_loops, module.functions))
+    return Module(str(module), tuple(parts_called(module.functions)), not left, is_straight)
 
 
 def _lower_function(

@@ -187,6 +187,9 @@ LOOPS = "disable-lsr"
 STRAIGHT = "fast-isel"
 """LLVM's switch for code without loops: instructions are selected one by one. Such code is also made at level 1, for
 at level 3 blocks that many others lead to are copied to each of them. Half of the time, and the code is as fast."""
+ORDER = "enable-misched=false"
+"""LLVM's switch for products of matrices, whose instructions stay in the order in which they are written. With `LOOPS`
+this takes two fifths off the time of their machine code, and they are as fast."""
 FUSED = " contract "
 """In the IR of a product or sum that may be one instruction with another. Such code is made as loops are: a step has
 the same bits within a loop and written out, so the same products must be one with a sum."""
@@ -203,7 +206,8 @@ def switched(switches: Sequence[str]) -> Iterator[None]:
             yield
         finally:
             for switch in switches:
-                llvm.set_option("", f"-{switch}=false")
+                name, _, value = switch.partition("=")
+                llvm.set_option("", f"-{name}={'true' if value == 'false' else 'false'}")
 
 
 @contextmanager
@@ -211,7 +215,9 @@ def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Itera
     """Give the record of the target, for machine code of modules, and one module of all, optimised."""
     module = optimize(modules, opt, exported)
     is_straight = all(isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules)
-    with switched([STRAIGHT] if is_straight else [LOOPS] if opt > SHORT else []):
+    is_ordered = all(isinstance(each, Module) and each.is_ordered for each in modules)
+    loops = [LOOPS, ORDER] if is_ordered else [LOOPS] if opt > SHORT else []
+    with switched([STRAIGHT] if is_straight else loops):
         machine = target_machine(options.target, min(opt, SHORT) if is_straight else opt, is_straight)
         yield machine, module
 

@@ -273,13 +273,14 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_OPT
     if name in routine_prototypes():
-        modules = family_of(name).modules
-        functions = routine_functions([name])
-        if modules == 1:
+        family, functions = family_of(name), routine_functions([name])
+        if family.modules == 1:
             return [module_text(functions, poison=options.poison != "off")], PRODUCTS_OPT
-        return split(functions, modules, options.poison != "off"), PRODUCTS_OPT
+        texts = split(functions, family.modules, options.poison != "off")
+        return [Module(text, is_ordered=family.is_products) for text in texts], PRODUCTS_OPT
     if name in LARGE_PRODUCTS:
-        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_vector_products() else [], PRODUCTS_OPT
+        texts = [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_vector_products() else []
+        return [Module(text, is_ordered=True) for text in texts], PRODUCTS_OPT
     return [Elementary(name)], ELEMENTARY_OPT
 
 

@@ -275,9 +275,9 @@ def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
     return declare_pure(module, str(symbol), argument_type(symbol), arity_of(symbol.name), result_type(symbol))
 
 
-def parts_called(module: ir.Module) -> list[str]:
-    """The names of the parts that a module calls: each has all variants of one function."""
-    symbols = (read_symbol(function.name) for function in module.functions)
+def parts_called(functions: Iterable[ir.Function]) -> list[str]:
+    """The names of the parts that the functions of a module are of: each has all variants of one function."""
+    symbols = (read_symbol(function.name) for function in functions)
     names = (
         str(replace(symbol, lanes=1, out_of_line=False))
         for symbol in symbols

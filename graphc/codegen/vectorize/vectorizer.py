@@ -193,24 +193,27 @@ SMALL_BODY = 20
 """Instructions of a body, times vectors at a time, up to which several vectors at a time are worth it."""
 
 
-def vectorize(module: ir.Module) -> bool:
-    """Write the loops of a module's functions over vectors; returns whether none is left for LLVM to vectorise or
-    unroll."""
+def vectorize(module: ir.Module) -> list[str]:
+    """Write the loops of a module's functions over vectors; returns the names of the functions with loops that are left
+    for LLVM to vectorise or unroll."""
+    return [function.name for function in module.functions if not vectorize_function(function)]
+
+
+def vectorize_function(function: ir.Function) -> bool:
+    """Write the loops of a function over vectors; returns whether none is left for LLVM."""
     left = False
-    for function in module.functions:
-        flow = flow_of(function)
-        done = lay_abreast(function, flow)
-        for branch in back_branches(function, done):
-            set_properties(branch, [IS_VECTORIZED, NO_UNROLL])
-        others = {first: found for first, found in innermost(function, flow).items() if first not in done}
-        for loop in list(loops_of(function)):
-            if loop.body in done:
-                continue
-            found = others.pop(loop.header[0], Innermost({*loop.header, loop.body}, is_nested=False))
-            if not vectorize_loop(loop, flow, found.is_nested):
-                left = left or may_vectorize(found.blocks)
-        left = left or any(may_vectorize(other.blocks) for other in others.values())
-    return not left
+    flow = flow_of(function)
+    done = lay_abreast(function, flow)
+    for branch in back_branches(function, done):
+        set_properties(branch, [IS_VECTORIZED, NO_UNROLL])
+    others = {first: found for first, found in innermost(function, flow).items() if first not in done}
+    for loop in list(loops_of(function)):
+        if loop.body in done:
+            continue
+        found = others.pop(loop.header[0], Innermost({*loop.header, loop.body}, is_nested=False))
+        if not vectorize_loop(loop, flow, found.is_nested):
+            left = left or may_vectorize(found.blocks)
+    return not (left or any(may_vectorize(other.blocks) for other in others.values()))
 
 
 def vectorize_loop(loop: Loop, flow: Flow, is_nested: bool) -> bool:
