@@ -53,6 +53,7 @@ UPWARD = {
     ("codegen.cache.manage", "fnmatch"),
     ("codegen.cache.manage", "zipfile"),
     ("codegen.call.callback", "numba"),
+    ("codegen.call.recipes", "dataclasses"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
     ("codegen.server.process", "tempfile"),

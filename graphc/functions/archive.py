@@ -25,6 +25,7 @@ import errno
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from typing import IO, Any
@@ -281,6 +282,17 @@ def _other_format(first: bytes) -> str:
     if int(number) > own:
         return f"was written by a newer graphc, in another version of the format ({number}, this one reads {own})"
     return f"was written by an older graphc, in another version of the format ({number}, not {own}): save it again"
+
+
+@contextmanager
+def telling(opened: Opened) -> Iterator[None]:
+    """Tell of a header that is not as it should be by Damaged."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
+        if isinstance(error, GraphcError):
+            raise
+        raise Damaged(f"{opened.path} is damaged: {type(error).__name__}: {error}") from error
 
 
 class Numbers:

@@ -25,8 +25,8 @@ from graphc.codegen.cache.key import Key, chosen_settings, difference, made_fing
 from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.kernel import Kernel, LazySequence, Report, parts_of
 from graphc.codegen.pipeline.restore import Lookup, settings_of_key
-from graphc.errors import CacheMissError, GraphcError
-from graphc.functions.archive import Damaged, Opened, Place, open_file
+from graphc.errors import CacheMissError
+from graphc.functions.archive import Damaged, Opened, Place, open_file, telling
 from graphc.functions.callables import Function, Mode
 from graphc.functions.convention import Convention, name_positions
 from graphc.functions.native import Compiled
@@ -62,21 +62,19 @@ def load(path: Place, recompile: bool = True) -> Any:
         array([2., 4.])
     """
     opened = open_file(path)
-    try:
+    with telling(opened):
         return restored(opened, recompile)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, GraphcError):
-            raise
-        raise Damaged(f"{opened.path} is damaged: {type(error).__name__}: {error}") from error
 
 
 def restored(opened: Opened, recompile: bool) -> Any:
     """Return what a file holds, by its kind."""
-    kind = opened.header["kind"]
+    header = opened.header
+    kind = header["kind"]
     if kind == "function":
-        return restored_function(opened, opened.header["function"], recompile)
+        return restored_function(opened, header["function"], recompile)
     if kind == "jitted":
-        return HOOKS.restored_jitted(opened, recompile)
+        from_file: Any = import_module("graphc.functions.loaded_calls").restored
+        return from_file(opened, [restored_function(opened, row["function"], recompile) for row in header["variants"]])
     if kind in ("network", "estimator"):
         return HOOKS.restored_network(opened, recompile)
     if kind == "trainer":

@@ -20,21 +20,17 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
-from graphc.functions.loaded import restored_function
+from graphc.functions.callables import Function
+from graphc.functions.loaded_calls import arguments_of
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
-from graphc.tracing.arguments import NUMBERS, Settings, Static, keywords_in_order, kinds_of
+from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of
 from graphc.tracing.guards import Condition, Guards
 from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant, choose, form_of
 from graphc.trees import like
-
-NUMBER_NAMES = {kind.__name__: kind for kind in NUMBERS}
-
 
 # Writing
 
@@ -122,8 +118,8 @@ def _plain(value: Any, title: str) -> Any:
 # Reading
 
 
-def restored_jitted(opened: Opened, recompile: bool) -> Jitted[..., Any]:
-    """Return the jitted function of a file."""
+def restored_jitted(opened: Opened, functions: Sequence[Function]) -> Jitted[..., Any]:
+    """Return the jitted function of a file. functions: those of its variants."""
     header = opened.header
     name = str(header["name"])
 
@@ -145,21 +141,13 @@ def restored_jitted(opened: Opened, recompile: bool) -> Jitted[..., Any]:
     numbers, names = header["static"]
     made: Jitted[..., Any] = Jitted(absent, absent, Static(tuple(numbers), tuple(names)), Settings(), name)
     made.by_class = header["by_class"]
-    for row in header["variants"]:
-        _add_variant(made, row, opened, recompile)
+    for row, function in zip(header["variants"], functions, strict=True):
+        _add_variant(made, header, row, function)
     return made
 
 
-def _add_variant(made: Jitted[..., Any], row: Mapping[str, Any], opened: Opened, recompile: bool) -> None:
-    function = restored_function(opened, row["function"], recompile)
-    count = len(row["leaves"]) // 2
-    given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
-    placed, named = like(decoded(row["arguments"]), given)
-    args = list(placed)
-    static, _ = made.static.places(len(args) + len(row["static"]))
-    for place, value in zip(static, row["static"], strict=True):
-        args.insert(place, value)
-    kwargs = {**named, **dict(row["fixed"])}
+def _add_variant(made: Jitted[..., Any], header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
+    args, kwargs, static, _ = arguments_of(header, row)
     conditions = tuple(Condition(holds, code, where) for code, holds, where in row["guards"])
     ones = tuple(map(tuple, row["ones"]))
     results = function.kernel.outputs
@@ -172,14 +160,6 @@ def _add_variant(made: Jitted[..., Any], row: Mapping[str, Any], opened: Opened,
         (args, kwargs, static, made.static.names), found, keywords_in_order(made.build, parts), made.again
     )
     made.entries.setdefault(key, []).append(variant)
-
-
-def _example(kind: Any, is_scalar: bool) -> Any:
-    """An argument of a kind. is_scalar: a number of NumPy's."""
-    if isinstance(kind, str):
-        return NUMBER_NAMES[kind](0)
-    array = np.zeros((2,) * kind[1], kind[0])
-    return array[()] if is_scalar else array
 
 
 HOOKS.restored_jitted = restored_jitted

@@ -30,6 +30,7 @@ from typing import Any, overload
 import numpy as np
 
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
+from graphc.codegen.call.recipes import REFUSED
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.functions.callables import Function
@@ -68,16 +69,7 @@ from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.outside import Source, check_unchanged, sources, undo
 from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
-from graphc.tracing.variants import (
-    REFUSED,
-    Variant,
-    choose,
-    form_of,
-    log_retrace,
-    tell_of_retrace,
-    tell_of_values,
-    types_of,
-)
+from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values, types_of
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 MOST_RECENT = 4

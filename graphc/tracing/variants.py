@@ -11,44 +11,31 @@ anew, which is told here: in the log "graphc.recompiles", and in one warning whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from graphc.codegen.call.bind import Keywords
-from graphc.codegen.call.recipes import UnknownFormError, arguments_recipe, results_recipe
+from graphc.codegen.call.recipes import Call, exact_keywords, refused
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
-from graphc.startup.record import record, replace
+from graphc.startup.record import record
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.tracing.guards import Guards, Shapes
 from graphc.tracing.short_axes import Axes
-from graphc.trees import LEAF, is_nested, leaves, like, structure, up_to
+from graphc.trees import LEAF, leaves, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
 
 LOG = "graphc.recompiles"
 """The name of the log."""
-
-Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequence[str]]"
-"""The arguments of a call, by position and by name, and which of both are static."""
-
-
-REFUSED = object()
-"""The result of a shortcut where the jitted function must choose a variant."""
-
-
-def refused(*args: Any, **kwargs: Any) -> object:
-    """Called where a shortcut does not take arguments, or a check of sizes fails."""
-    return REFUSED
 
 
 @record(eq=False)
@@ -153,18 +140,8 @@ class Variant:
             return
         if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
             return
-        args, kwargs, static, static_names = call
-        numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
-        taken = Keywords(numbers=numbers, tuples=type(self.made) is tuple)
-        plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
-        try:
-            if plain and (names or not kwargs):
-                taken = replace(taken, names=tuple(names))
-            else:
-                taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}))
-            if is_nested(self.made) and (type(self.made) not in (list, tuple) or any(map(is_nested, self.made))):
-                taken = replace(taken, results=results_recipe(self.made))
-        except UnknownFormError:
+        taken = exact_keywords(call, leaves, names, self.made)
+        if taken is None:
             return
         self.fast = function.exact_entry(lambda *args, **kwargs: again(args, kwargs), taken)
         self.shortcut = function.exact_entry(refused, taken)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +19,10 @@ import pytest
 
 import graphc
 from graphc.errors import ArgumentError, GraphcError
+from graphc.functions.archive import FIRST, aligned
 from graphc.options import options
+from graphc.startup.digest import digest_of
+from graphc.tracing.traced import Jitted
 from graphc.trees import leaves, structure
 
 
@@ -100,3 +111,99 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     with pytest.raises(GraphcError, match=r"the key \(1, 2\) of a dict"):
         keyed.save(place)
     assert not place.exists()
+
+
+def trees(tmp_path: Path) -> tuple[Path, Any]:
+    """A file of a function with two variants, and the function."""
+
+    def computed(p: Any, n: int, *, s: float = 1.0) -> Any:
+        return {"u": p["w"] * n + s, "v": [p["b"].sum()]}
+
+    function = graphc.jit(computed, static_argnums=1)
+    function({"w": np.ones(3), "b": np.ones(2)}, 3, s=2.0)
+    function({"w": np.ones((2, 3)), "b": np.ones(2)}, 3)
+    function.save(tmp_path / "g.graphc")
+    return tmp_path / "g.graphc", function
+
+
+@pytest.mark.slow
+def test_a_call_in_another_process_imports_nothing_that_traces(tmp_path: Path) -> None:
+    place, _ = trees(tmp_path)
+    code = f"""
+        import sys
+        import numpy as np, graphc
+        f = graphc.load({str(place)!r}, recompile=False)
+        for _ in range(2):
+            assert f({{"b": np.ones(4), "w": np.ones(3)}}, 3, s=2.0)["u"].tolist() == [5.0] * 3
+            assert f({{"w": np.ones((1, 3)), "b": np.ones(2)}}, 3)["v"] == [2.0]
+        rooms = ("autodiff", "control", "ir.parse", "ir.text", "ops", "tensor", "tracing", "rewrite")
+        assert f.__name__ == "computed" and callable(f)
+        assert not {{"numba", "llvmlite", *(f"graphc.{{name}}" for name in rooms)}} & set(sys.modules)
+        assert len(f.variants()) == 2 and graphc.compilations() == 0
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "GRAPHC_CACHE": "off"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_loaded_is_a_jitted_function(tmp_path: Path) -> None:
+    place, function = trees(tmp_path)
+    loaded = graphc.load(place)
+    tree = {"w": np.arange(3.0), "b": np.ones(2)}
+    assert isinstance(loaded, Jitted) and {loaded: 1}[loaded] == 1 and "variants" in dir(loaded)
+    assert repr(loaded).startswith("<compiled on call: computed")
+    for _ in range(3):
+        assert_same(loaded(tree, 3, s=2.0), function(tree, 3, s=2.0))
+        assert_same(loaded({**tree, "w": np.ones((2, 3))}, 3), function({**tree, "w": np.ones((2, 3))}, 3))
+        assert_same(
+            loaded({**tree, "w": np.arange(6.0)[::2]}, 3, s=2.0), function({**tree, "w": tree["w"] * 2}, 3, s=2.0)
+        )
+    out = {"u": np.empty(3), "v": [None]}
+    assert loaded(tree, 3, s=2.0, out=out)["u"] is out["u"] and out["u"].tolist() == [2, 5, 8]
+    with pytest.raises(ArgumentError, match="loaded without its program"):
+        loaded(tree, 4, s=2.0)
+    with pytest.raises(ArgumentError, match="loaded without its program"):
+        graphc.grad(loaded)(tree, 3, s=2.0)
+    holder: Any = type("Holder", (), {"method": loaded})
+    assert holder().method.__func__ is loaded and holder.method is loaded
+    assert copy.copy({"f": loaded})["f"] is loaded
+    assert loaded.function_for(tree, 3, s=2.0) is loaded.functions[0]
+
+
+def changed_header(place: Path, change: Callable[[Any], None]) -> None:
+    """Write a file again with another header and its right digest."""
+    content = place.read_bytes()
+    first, _, _ = content.partition(b"\n")
+    length = int(first.split()[-1])
+    header = json.loads(content[len(first) + 1 :][:length])
+    blobs = content[aligned(len(first) + 1 + length) :]
+    change(header)
+    head = json.dumps(header).encode()
+    whole = b"%s%s %d\n" % (FIRST, digest_of(head).encode(), len(head)) + head
+    place.write_bytes(whole.ljust(aligned(len(whole)), b"\0") + blobs)
+
+
+def put(name: str, value: Any, header: Any) -> None:
+    header["variants"][0][name] = value
+
+
+def test_headers_of_another_form_are_errors(tmp_path: Path) -> None:
+    place, _ = trees(tmp_path)
+    whole, tree = place.read_bytes(), {"w": np.arange(3.0), "b": np.ones(2)}
+    changed_header(place, lambda header: None)
+    expected = graphc.load(place)(tree, 3, s=2.0)
+    rows = ("types", "arguments", "leaves", "static", "fixed", "results", "guards", "ones", "function")
+    refused = 0
+    for name in rows:
+        for value in (None, 7, [], [["leaf"]], ["dict", ["u", ["leaf"]]]):
+            place.write_bytes(whole)
+            changed_header(place, partial(put, name, value))
+            try:
+                loaded = graphc.load(place)
+                assert_same(loaded(tree, 3, s=2.0), expected)
+                loaded.variants()
+            except GraphcError:
+                refused += 1
+    assert refused >= 30, refused

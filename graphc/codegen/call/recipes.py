@@ -26,12 +26,13 @@ from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.codegen.call.bind import Recipe
+from graphc.codegen.call.bind import Keywords, Recipe
 from graphc.codegen.call.layout import TUPLE_ITEMS, entries_of, is_made_plainly, slots_of
+from graphc.startup.record import replace
 from graphc.trees import REGISTERED, Registered, fields_of, is_nested, leaves, ordered
 
 TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT = range(12)
@@ -51,6 +52,39 @@ EXACT = frozenset((int, str, bytes))
 
 class UnknownFormError(Exception):
     """There is no recipe for a tree."""
+
+
+REFUSED = object()
+"""The result of an entry point that gives calls back which it does not take."""
+
+
+def refused(*args: Any, **kwargs: Any) -> object:
+    """Called where such an entry point does not take arguments, or a check of sizes fails."""
+    return REFUSED
+
+
+Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequence[str]]"
+"""The arguments of a call, by position and by name, and which of both are static."""
+
+
+def exact_keywords(call: Call, leaves: Sequence[Any], names: Sequence[str], made: Any) -> Keywords | None:
+    """Return how native code takes calls of the form of this one, and gives results in a tree like `made`; None where
+    it does not. leaves: those of the arguments. names: of the parameters that they are given for, () where these may
+    not be given by name."""
+    args, kwargs, static, static_names = call
+    numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
+    taken = Keywords(numbers=numbers, tuples=type(made) is tuple)
+    plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
+    try:
+        if plain and (names or not kwargs):
+            taken = replace(taken, names=tuple(names))
+        else:
+            taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}))
+        if is_nested(made) and (type(made) not in (list, tuple) or any(map(is_nested, made))):
+            taken = replace(taken, results=results_recipe(made))
+    except UnknownFormError:
+        return None
+    return taken
 
 
 class _Writer:

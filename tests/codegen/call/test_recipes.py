@@ -12,8 +12,7 @@ import pytest
 
 import graphc
 from graphc import tree as tree_util
-from graphc.codegen.call.recipes import UnknownFormError, arguments_recipe, results_recipe
-from graphc.tracing.variants import REFUSED
+from graphc.codegen.call.recipes import REFUSED, UnknownFormError, arguments_recipe, results_recipe
 
 
 class Pair(NamedTuple):
