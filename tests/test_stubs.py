@@ -188,6 +188,27 @@ def power(values: np.ndarray, n: int) -> np.ndarray:
     return values**n
 
 
+class Model:
+    @graphc.jit(static_argnums=0)
+    def sized(self, values: np.ndarray, factor: float = 2.0) -> np.ndarray:
+        return values * factor
+
+    @classmethod
+    @graphc.jit(static_argnums=0)
+    def made(cls, value: float) -> float:
+        return value
+
+    @staticmethod
+    @graphc.jit
+    def alone(value: float) -> float:
+        return value
+
+
+model = Model()
+print(model.sized(np.ones(2), factor=3.0).sum(), Model.sized(model, np.ones(2)).sum(), model.sized.variants())
+print(Model.made(1.0).is_integer(), model.made(2.0).is_integer(), Model.alone(1.0), model.alone(value=2.0))
+
+
 def plain(value: float) -> float:
     return value**2
 
@@ -254,6 +275,13 @@ scaled("text")
 scaled(np.ones(2), factr=1.0)
 power(np.ones(2), n=1.5)
 scaled.explian()
+model.sized("text")
+model.sized(np.ones(2), factr=1.0)
+model.sized(np.ones(2), 1.0, 2.0)
+model.sized.explian()
+Model.made("text")
+model.made(1.0, 2.0, 3.0)
+model.alone(1.0, 2.0)
 graphc.nnet.rel(x)
 graphc.vmap(scaled)("text")
 graphc.grad(plain)("text")

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import update_wrapper
 from os.path import basename
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 import numpy as np
 
@@ -71,6 +71,8 @@ from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
 from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values, types_of
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
+
+Q = ParamSpec("Q")
 
 MOST_RECENT = 4
 """The variants that a call tries before the table."""
@@ -123,6 +125,12 @@ class Jitted(Direct, Interface[P, R]):
     def __repr__(self) -> str:
         return f"<compiled on call: {self.title}>"
 
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> Bound[Q, P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[P, R]: ...
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -453,6 +461,21 @@ class Jitted(Direct, Interface[P, R]):
             on_unused_input="ignore",
         )
         return function, function
+
+
+if TYPE_CHECKING:
+
+    class Bound(Jitted[Q, R], Generic[Q, P, R]):
+        """A jitted function that is an attribute of a class or an object, for type checkers: a method, or a function
+        that `classmethod` or `staticmethod` gives on. They cannot tell, so it takes the arguments of both."""
+
+        @overload
+        def __call__(self, /, *args: Q.args, **kwargs: Q.kwargs) -> R: ...
+        @overload
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        def __call__(self, /, *args: Any, out: Any, **kwargs: Any) -> R: ...
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
 @once
