@@ -5,26 +5,32 @@ and the message of the error that each raises:
 
     T.cumsum([1, 2], axis=7)   AxisError: cumsum of … : axis 7 is out of bounds for array of dimension 1
 
-Wrong calls that the tests hold (tests/misuses.txt) come first.
+Wrong calls that the tests hold (tests/misuses.txt) come first. `checked` finds the other errors of a function in its
+source: each `raise` of its own body, with the message.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import inspect
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import chdir
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import graphc
-from book.examples import parsed as parse_example, scope
+from book.examples import parsed as parse_example
+from book.imports import scope
 from book.inventory import Item, defined_in
 from book.navigation import ROOT
+from book.signatures import operands
 
 CAUGHT = (TypeError, ValueError, IndexError, ArithmeticError, LookupError, RuntimeError, graphc.GraphcError)
 
@@ -35,6 +41,41 @@ class Wrong(NamedTuple):
     call: str
     kind: str
     message: str
+
+
+def checked(item: Item) -> list[tuple[str, str]]:
+    """The errors that the body of a function raises itself, or the constructor of a class: (class, message), with `…`
+    in a message for what a call fills in."""
+    value = item.value.__init__ if item.is_class else item.value
+    inner = inspect.unwrap(value) if callable(value) and not operands(value) else None
+    if not inspect.isfunction(inner) or not inner.__module__.startswith("graphc"):
+        return []
+    if inner.__code__.co_name not in ("__init__", inner.__name__) or not Path(inner.__code__.co_filename).exists():
+        return []  # a lambda in a table, an initialiser without source
+    body = ast.parse(textwrap.dedent(inspect.getsource(inner))).body[0]
+    found: dict[str, str] = {}
+    for node in own_statements(body):
+        if isinstance(node, ast.Raise) and isinstance(made := node.exc, ast.Call) and made.args:
+            kind = ast.unparse(made.func).rpartition(".")[2]
+            if hasattr(graphc.errors, kind) or hasattr(builtins, kind):
+                found.setdefault(kind, said(made.args[0]))
+    return [*found.items()]
+
+
+def own_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What a function consists of, without the functions that it defines."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            yield from own_statements(child)
+
+
+def said(message: ast.expr) -> str:
+    """The text of a message in a source; empty where it is made elsewhere."""
+    if isinstance(message, ast.JoinedStr):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in message.values)
+        return text.removeprefix("…: ")
+    return str(message.value) if isinstance(message, ast.Constant) else ""
 
 
 @cache

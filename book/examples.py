@@ -14,13 +14,12 @@ import doctest
 import re
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 import graphc
-from book.inventory import MODULES, Item, module
+from book.inventory import Item
 
 FOLDER = Path(__file__).parent / "examples"
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -37,26 +36,6 @@ def written(home: str) -> dict[str, str]:
 def example(item: Item) -> str:
     """The example of an item; empty where its docstring has one, or where there is none."""
     return "" if ">>>" in item.doc else written(item.home).get(item.name, "")
-
-
-def scope(home: str) -> dict[str, Any]:
-    """The names that the examples of a module use: those of MODULES, a variable `x`, a shared one `w`, a `folder`."""
-    names: dict[str, Any] = {"np": np, "graphc": graphc}
-    names.update((alias, module(name)) for name, alias in MODULES.items() if "." not in alias and name in LIGHT)
-    names[MODULES[home].partition(".")[0]] = module(ROOTS.get(home, home))
-    names["x"] = names["T"].dvector("x")
-    names["folder"] = Path(WRITTEN.name)
-    names["w"] = graphc.shared(np.ones(2), name="w")
-    return names
-
-
-WRITTEN = TemporaryDirectory()
-LIGHT = ("graphc.tensor", "graphc.numpy", "graphc.lax", "graphc.nnet")
-ROOTS = {
-    "graphc.tensor.linalg": "graphc.tensor",
-    "graphc.numpy.linalg": "graphc.numpy",
-    "graphc.numpy.fft": "graphc.numpy",
-}
 
 
 def parsed(text: str) -> list[doctest.Example]:

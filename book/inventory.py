@@ -22,7 +22,7 @@ MODULES = {
     "graphc.scipy.interpolate": "interpolate", "graphc.random": "random", "graphc.sparse": "sparse",
     "graphc.layers": "layers", "graphc.train": "train", "graphc.preprocess": "preprocess", "graphc.optim": "optim",
     "graphc.optimizers": "optimizers", "graphc.distributed": "distributed", "graphc.cache": "cache",
-    "graphc.printing": "printing", "graphc.session": "session", "graphc.tree": "tree",
+    "graphc.printing": "printing", "graphc.session": "ts", "graphc.tree": "tree",
 }  # fmt: skip
 """The modules, each with the name that it has in examples."""
 OF_OPS = "classes of Theano's ops"

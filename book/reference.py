@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from book import errors, examples, inventory, peers
+from book import errors, examples, imports, inventory, peers
 from book.docstrings import first_sentence, markdown
 from book.inventory import MODULES, OF_OPS, Item
-from graphc.ops.elementwise import ROWS
+from book.signatures import signature
 
 LARGE = 140
 """The number of entries above which a module has a page for each subject."""
@@ -66,31 +65,12 @@ def about(home: str) -> str:
     return first_sentence(inspect.getdoc(inventory.module(home)) or "")
 
 
-def import_line(home: str) -> str:
-    """The import that examples of a module begin with."""
-    parent, _, last = home.rpartition(".")
-    alias = MODULES[home].partition(".")[0]
-    if home == "graphc":
-        return "import graphc"
-    if alias in ("T", "jnp"):
-        return f"import {examples.ROOTS.get(home, home)} as {alias}"
-    return f"from {parent} import {last}"
-
-
-def others_imported(home: str, items: Iterable[Item]) -> list[str]:
-    """The import of `T` where examples of another module use it: a function of two modules has one docstring."""
-    texts = (examples.example(item) or item.doc for item in items)
-    uses = any(re.search(r"^ *>>> .*\bT\.", text, re.MULTILINE) for text in texts)
-    return [import_line("graphc.tensor")] if uses and not home.startswith("graphc.tensor") else []
-
-
 def page(home: str, part: str, items: list[Item]) -> str:
     """A page of entries: a table of all, then each."""
     title = f"# {home}" + (f": {part}" if part else "")
-    imports = [import_line(home), *others_imported(home, items)]
-    begin = f"Examples begin with {' and '.join(f'`{line}`' for line in imports)}."
-    lines = [title, "", "" if part else about(home), "", begin, ""]
     entries = [item for item in items if item.section not in TABLES]
+    begin = "\n".join(["Examples begin with:", "", "```python", *imports.beginning(home, entries), "```"])
+    lines = [title, "", "" if part else about(home), "", begin, ""]
     if entries:
         lines += [
             "| name | meaning |",
@@ -157,9 +137,12 @@ def entry(item: Item) -> str:
 
 
 def raised(item: Item, text: str) -> list[str]:
-    """The list of wrong calls with their errors."""
+    """The list of wrong calls with their errors, and of the errors of the function's own that no other line names."""
     found = errors.errors(item, text)
     lines = [f"- `{call}` raises `{kind}`: {code(message)}" for call, kind, message in found]
+    named = f"{item.doc}\n{' '.join(lines)}"
+    rest = [(kind, message) for kind, message in errors.checked(item) if kind not in named]
+    lines += [f"- It raises `{kind}`{f': {code(message)}' if message else ''}." for kind, message in rest]
     return ["Errors:\n\n" + "\n".join(lines)] if lines else []
 
 
@@ -168,34 +151,6 @@ def code(message: str) -> str:
     line = " ".join(message.split())
     line = line if len(line) < 400 else line[:400] + " …"
     return "`` " + line + " ``"
-
-
-def signature(item: Item) -> str:
-    """The parameters of an item, with defaults and without types."""
-    if item.name in ROWS and item.section == "functions of elements":
-        return "(" + ", ".join("xyz"[: ROWS[item.name].arity]) + ")"
-    if isinstance(operands := getattr(item.value, "nin", None), int):
-        return "(" + ", ".join("xyzuvw"[:operands]) + ", /, out=None, *, where=True, dtype=None)"
-    try:
-        parameters = [*inspect.signature(item.value).parameters.values()]
-    except (TypeError, ValueError):  # a function of C that does not tell
-        return "(...)"
-    plain = [each.replace(annotation=each.empty, default=default(each)) for each in parameters]
-    plain = plain[1:] if item.is_class and plain and plain[0].name == "self" else plain
-    return str(inspect.Signature(plain))
-
-
-class _Text(str):
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def default(parameter: inspect.Parameter) -> Any:
-    """A default as it is written."""
-    value = parameter.default
-    if value is parameter.empty or value is None or isinstance(value, bool | int | float | str | tuple):
-        return value
-    return _Text(getattr(value, "__name__", None) or "...")
 
 
 def methods(item: Item) -> list[str]:

@@ -87,8 +87,11 @@ def inspect(outputs: Any, values: Mapping[Node, Any] | None = None, cost: Node |
     where `cost`, or the only output, is a floating scalar. Constants, broadcasts and casts have no entry unless they
     have a name or are outputs. Raises MissingInputError for an input without a value, and the errors of a call.
 
-        >>> view = graphc.inspect(loss, {x: X, y: Y})
-        >>> view[hidden].value, view[hidden].gradient, [entry.op for entry, _ in view[hidden].consumers]
+        >>> x, w = T.dvector("x"), T.dvector("w")
+        >>> product = x * w
+        >>> view = graphc.inspect(product.sum(), {x: [1.0, 2.0], w: [3.0, 4.0]})
+        >>> view[product].value, view[w].gradient
+        (array([3., 8.]), array([1., 2.]))
     """
     wanted = tuple(outputs) if isinstance(outputs, list | tuple) else (outputs,)
     for node in wanted:

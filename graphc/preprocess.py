@@ -27,15 +27,16 @@ class PCA:
     """Rows of `n_components` numbers: the coordinates along the axes of largest variance, from the mean.
 
     n_components: all where None; a part below 1: as many as have that part of the variance. After `fit`: `mean`,
-    `components` (a row for each), `variance` (of a sample, along each).
+    `components` (a row for each), `variance` (of a sample, along each). `fit` raises GraphValueError
+    for fewer than two rows, and for more components than there are.
     """
 
     def __init__(self, n_components: float | None = None) -> None:
         self.n_components = n_components
 
     def fit(self, x: Any) -> PCA:
-        """Find the axes by the singular value decomposition of the centred rows. Raises ArgumentError for fewer than
-        two rows, or for more components than there are."""
+        """Find the axes by the singular value decomposition of the centred rows. Raises GraphValueError for fewer
+        than two rows, or for more components than there are."""
         rows = np.asarray(x, "float64")
         if rows.ndim != 2 or len(rows) < 2:
             raise GraphValueError(f"PCA takes at least two examples as rows, not an array of shape {rows.shape}")
@@ -90,7 +91,8 @@ class PCA:
 
 class Whiten(PCA):
     """The same coordinates, each divided by its standard deviation: their covariance is the identity. With `zca` they
-    are turned back, so that they are as near to the data as may be. `epsilon` is added to variances."""
+    are turned back, so that they are as near to the data as may be. `epsilon` is added to variances. `fit` raises
+    GraphValueError as that of `PCA` does."""
 
     def __init__(self, n_components: float | None = None, zca: bool = False, epsilon: float = 1e-8) -> None:
         super().__init__(n_components)

@@ -41,6 +41,14 @@ from graphc.ops.custom import custom_op
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
 
+__all__ = [
+    "Element", "Gradient", "GradientDescentOptimizer", "Graph", "Minimization", "Operation", "RegisterGradient",
+    "Session", "Variable", "absolute", "add", "compute_gradients", "constant", "divide", "exp", "get_default_graph",
+    "log", "matmul", "maximum", "minimum", "multiply", "negative", "placeholder", "power", "reduce_max",
+    "reduce_mean", "reduce_sum", "relu", "sigmoid", "softmax", "sqrt", "square", "subtract", "tanh", "train",
+    "transpose",
+]  # fmt: skip
+
 Sizes: TypeAlias = tuple[int | None, ...]
 ArrayType: TypeAlias = tuple[str, Sizes]
 Sample: TypeAlias = Callable[[Sequence[Node]], list[Array]]
@@ -161,7 +169,7 @@ def describe_element(element: Element) -> str:
 
 class placeholder(Element):  # noqa: N801 - TensorSlow's name
     """An element that must be fed. dtype: None takes any. shape: a tuple of sizes, None for any, which fixes the rank;
-    None takes any."""
+    None takes any. Raises GraphTypeError for a dtype that graphc does not have."""
 
     def __init__(self, dtype: Any = None, shape: Sequence[int | None] | None = None, name: str | None = None) -> None:
         super().__init__(name)
@@ -173,7 +181,8 @@ class placeholder(Element):  # noqa: N801 - TensorSlow's name
 class Variable(Element):
     """A parameter, which keeps its value between runs. Integers stay integers until an optimiser updates them.
 
-    value: a copy of the current value; can be set. trainable: True where `minimize` updates it by default.
+    value: a copy of the current value; can be set. trainable: True where `minimize` updates it by default. Raises
+    GraphTypeError for a value that is no array of numbers.
     """
 
     def __init__(self, initial_value: Any, name: str | None = None, trainable: bool = True) -> None:
@@ -250,7 +259,8 @@ def as_element(value: Any) -> Element:
 
 
 class constant(Symbolic):  # noqa: N801
-    """A constant array. number: its value where that is a Python number, else None."""
+    """A constant array. number: its value where that is a Python number, else None. Raises GraphTypeError for a value
+    that is no array of numbers."""
 
     def __init__(self, value: Any, name: str | None = None) -> None:
         super().__init__((), name)
@@ -323,12 +333,25 @@ class Reduction(Symbolic):
 
 
 def _reduction(name: str, reduce: Callable[..., Node], doc: str) -> type[Reduction]:
+    doc = f"{doc} `Session.run` raises AxisError for an axis that is not there."
     return type(name, (Reduction,), {"__doc__": doc, "__module__": __name__, "function": staticmethod(reduce)})
 
 
-reduce_sum = _reduction("reduce_sum", T.sum, "The sum over an axis, several, or all.")
-reduce_mean = _reduction("reduce_mean", T.mean, "The mean over an axis, several, or all.")
-reduce_max = _reduction("reduce_max", T.max, "The maximum over an axis, several, or all.")
+reduce_sum = _reduction(
+    "reduce_sum",
+    T.sum,
+    "The sum over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
+)
+reduce_mean = _reduction(
+    "reduce_mean",
+    T.mean,
+    "The mean over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
+)
+reduce_max = _reduction(
+    "reduce_max",
+    T.max,
+    "The maximum over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
+)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
@@ -471,7 +494,8 @@ class Minimization(Operation):
 
 @record()
 class GradientDescentOptimizer:
-    """Gradient descent. learning_rate: a number or a scalar element."""
+    """Gradient descent. learning_rate: a number or a scalar element. `minimize` raises GradientError for a loss that
+    depends on no variable."""
 
     learning_rate: Any
 
@@ -501,7 +525,12 @@ class train:  # noqa: N801 - TensorSlow's submodule
 
 
 class Session:
-    """Runs graphs. mode: "compiled", "interpreted" or "python", as for `function`; None means `options.mode`."""
+    """Runs graphs. mode: "compiled", "interpreted" or "python", as for `function`; None means `options.mode`.
+
+    `run` raises MissingInputError for a placeholder that is needed and not fed, ShapeError for a feed of another shape
+    than its placeholder's, GraphTypeError for a fetch or a key of `feed_dict` that is no element, and GraphValueError
+    for a mode that does not exist.
+    """
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode = mode

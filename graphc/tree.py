@@ -374,7 +374,7 @@ def register_dataclass(
 
 def register_static(cls: Class) -> Class:
     """Make a class one of trees without leaves, whose values are parts of the structure: a decorator. Values must be
-    comparable and hashable.
+    comparable and hashable. Raises GraphTypeError for what is no class.
 
         >>> @graphc.tree.register_static
         ... class Name(str):

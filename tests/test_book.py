@@ -15,10 +15,13 @@ from platform import machine
 
 import pytest
 
+import graphc
 from book import (
+    errors,
     examples,
     gallery,
     glossary,
+    imports,
     inventory,
     machine_code,
     navigation,
@@ -30,6 +33,7 @@ from book import (
 )
 from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
+from book.signatures import signature
 from graphc.options import OPTIONS, PREFIX
 
 WRITTEN = ("reference/", "gallery/")
@@ -138,14 +142,6 @@ def test_the_pictures_of_the_compiler_are_of_the_compiler_as_it_is() -> None:
 # --- the reference ----------------------------------------------------------------------------------------------------
 
 HOMES = sorted(path.stem for path in examples.FOLDER.glob("*.txt"))
-WITHOUT = {
-    "graphc.session": "one interface of another library, which its docstring shows",
-    "graphc.cache": "they remove, write or read entries: docs/cache.md and docs/deploy.md show them",
-    "graphc.distributed": "what functions return",
-    "graphc.printing": "pydotprint prints the path of its file",
-    "graphc.train": "they read and write files and draw",
-}
-"""Modules of which some names have no example, with the reason."""
 
 
 @pytest.mark.slow
@@ -167,19 +163,20 @@ def test_examples_of_the_reference_print_what_is_said(capsys: pytest.CaptureFixt
 
 def shown(text: str, home: str, capsys: pytest.CaptureFixture[str]) -> str:
     """An example with what it returns and prints."""
-    found = examples.run(text, examples.scope(home))
+    found = examples.run(text, imports.scope(home))
     printed = capsys.readouterr().out.rstrip()
     return f"{found}\n{printed}" if printed else found
 
 
-@pytest.mark.parametrize("home", [home for home in inventory.MODULES if home != "graphc.distributed"])
+@pytest.mark.parametrize("home", [*inventory.MODULES])
 def test_every_public_name_is_described_and_has_an_example(home: str) -> None:
     items = [item for item in inventory.items(home) if item.is_own]
     assert [item.name for item in items if not item.doc] == []
     missing = [
         item.name for item in items if needs_example(item) and ">>>" not in item.doc and not examples.example(item)
     ]
-    assert missing == [] or home in WITHOUT
+    assert missing == []
+    imports.beginning(home, [item for item in items if needs_example(item)])  # raises for a name that nobody defines
 
 
 def needs_example(item: inventory.Item) -> bool:
@@ -201,6 +198,40 @@ def test_an_entry_has_signature_example_errors_and_names_elsewhere() -> None:
     assert ">>> T.cumsum(T.constant([1, 2, 3])).eval()\narray([1, 3, 6])" in entry
     assert "raises `AxisError`" in entry and "raises `GraphTypeError`" in entry
     assert "`numpy.cumsum`, `jax.numpy.cumsum`, `theano.tensor.cumsum`" in entry
+
+
+def test_an_entry_names_the_errors_that_its_function_raises() -> None:
+    items = {item.name: item for item in inventory.items("graphc.tensor")}
+    assert ("GraphValueError", "where: give both x and y, or neither") in errors.checked(items["where"])
+    line = "- It raises `RankError`: `` vecmat of …: it takes vectors and matrices ``."
+    assert line in reference.raised(items["vecmat"], "")[0]
+    assert errors.checked(items["exp"]) == []  # a wrong number of operands needs no words
+
+
+def test_signatures_are_those_that_a_reader_writes() -> None:
+    items = {
+        item.path: item
+        for home in ("graphc.scipy.special", "graphc.scipy.stats", "graphc.cache", "graphc.lax")
+        for item in inventory.items(home)
+    }
+    assert signature(items["graphc.scipy.special.jv"]) == "(v, z)"
+    assert signature(items["graphc.lax.acos"]) == "(x)"
+    assert signature(items["graphc.scipy.stats.betabinom"]) == "(n, a, b, loc=0)"
+    assert signature(items["graphc.cache.Summary"]) == "(key, size, used, folder, metadata, target='native')"
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("home", [*inventory.MODULES])
+def test_every_example_runs_after_the_lines_that_its_page_begins_with(home: str) -> None:
+    for item in (item for item in inventory.items(home) if item.is_own and needs_example(item)):
+        names = {"folder": Path(imports.WRITTEN.name)}
+        exec("\n".join(line for line in imports.beginning(home, [item]) if "folder" not in line), names)
+        text = examples.example(item) or item.doc
+        with graphc.options.change(mode="interpreted"):
+            for each in examples.parsed(text):
+                if not each.exc_msg:
+                    exec(compile(each.source, item.path, "single"), names)
 
 
 def test_sparse_functions_have_their_names_in_theano() -> None:

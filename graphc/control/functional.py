@@ -156,7 +156,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     Raises GraphTypeError for an index that is no integer scalar, and where results differ in structure or type;
     GraphValueError where there are no branches.
 
-        >>> switch(T.constant(5), [lambda x: x + 1, lambda x: x * 10], T.constant(3.0)).eval()
+        >>> lax.switch(T.constant(5), [lambda x: x + 1, lambda x: x * 10], T.constant(3.0)).eval()
         array(30.)
     """
     place = as_node(index)

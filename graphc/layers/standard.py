@@ -87,7 +87,9 @@ class PReLU(Layer):
     -1 that of channels last; None is one slope for all. Raises GraphTypeError for a size that is not static,
     GraphValueError for an axis that does not exist, or that of the batch.
 
-        >>> net.add(Conv(16, 3)).add(PReLU())
+        >>> net = layers.Sequential(input_shape=(3,)).add(layers.PReLU())
+        >>> net(np.full((2, 3), -1.0, "float32")).eval()[0]
+        array([-0.25, -0.25, -0.25], dtype=float32)
     """
 
     def __init__(self, slope: float | Initialiser = 0.25, axes: int | Sequence[int] | None = 1, **common: Any) -> None:
@@ -454,7 +456,8 @@ class Recurrent(Layer):
 
 class GRU(Recurrent):
     """A gated recurrent unit: z, r = sigmoid(x w + h u + b); h' = z h + (1 - z) tanh(x w + r (h u) + b). Cho et al.,
-    2014, with the product before the gate, as cuDNN has it."""
+    2014, with the product before the gate, as cuDNN has it. Raises RankError for an input that has not three axes:
+    batch, time and numbers."""
 
     gates = 3
 
@@ -467,7 +470,8 @@ class GRU(Recurrent):
 
 class LSTM(Recurrent):
     """Long short-term memory: i, f, o = sigmoid(x w + h u + b); c' = f c + i tanh(x w + h u + b); h' = o tanh(c').
-    Hochreiter and Schmidhuber, 1997, with Gers' forget gate, whose bias begins at `forget`."""
+    Hochreiter and Schmidhuber, 1997, with Gers' forget gate, whose bias begins at `forget`. Raises RankError for
+    an input that has not three axes: batch, time and numbers."""
 
     gates = 4
     states = 2

@@ -89,13 +89,15 @@ def custom_op(
     own: all that the value depends on are graphc's own sources, which every key covers. call: what compiled code calls
     instead of Python.
 
-        >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
+        >>> @graphc.op(native=True, infer=lambda x: T.dscalar().type)
         ... def longest_run(x):
         ...     most = run = 0.0
         ...     for value in x:
         ...         run = run + 1.0 if value > 0.0 else 0.0
         ...         most = max(most, run)
         ...     return most
+        >>> longest_run(T.constant([1.0, 1.0, -1.0])).eval()
+        array(2.)
     """
     compiled, compute = compute, getattr(compute, "py_func", compute)
     if name in OPS and OPS[name].lower is not _lower:

@@ -241,7 +241,8 @@ pprint = pp
 def min_informative_str(obj: Any, indent_level: int = 0) -> str:
     """A variable as a tree, as far as it takes to tell it by named variables and constants.
 
-    >>> print(min_informative_str(T.exp(x) + y))
+    >>> x, y = T.dvectors("x", "y")
+    >>> print(printing.min_informative_str(T.exp(x) + y))
     A. add
      B. exp
       C. x
@@ -336,6 +337,7 @@ def pydotprint(
     outputs. with_ids: numbers of the order of computation. colorCodes: colours by the name of an op. max_label_size:
     letters of a text. var_with_name_simple: named variables without their types. return_image: return the text of the
     file, and write none. The other arguments are Theano's, and change nothing. Returns the path of the file.
+    Raises OSError where it cannot be written.
     """
     roots = roots_of(fct)
     boxes, arrows = picture(roots, compact, with_ids, colorCodes or {}, max_label_size, var_with_name_simple)

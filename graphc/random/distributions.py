@@ -166,7 +166,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
     Raises GraphTypeError for a dtype that is no float, ShapeError where a parameter has more axes than `shape`.
 
-        >>> uniform(graphc.random.key(0), (2, 3)).eval().shape
+        >>> graphc.random.uniform(graphc.random.key(0), (2, 3)).shape
         (2, 3)
     """
     own, (low, high) = sized("uniform", shape, minval, maxval)
@@ -183,7 +183,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
 
     Raises GraphTypeError for a dtype that is no float.
 
-        >>> normal(graphc.random.key(0), (2, 3), "float32").eval().dtype
+        >>> graphc.random.normal(graphc.random.key(0), (2, 3), "float32").dtype
         dtype('float32')
     """
     return _standard("normal", key, shape, dtype)
@@ -208,7 +208,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
 
     Raises GraphTypeError for limits that are no whole numbers.
 
-        >>> randint(graphc.random.key(0), (1000,), 0, 6).eval().max()
+        >>> graphc.random.randint(graphc.random.key(0), (1000,), 0, 6).max()
         np.int64(5)
     """
     own, (low, high) = sized("randint", shape, minval, maxval)
@@ -224,7 +224,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
     """True with probability `p`: always above 1, and never below 0 or for NaN, as there is no third value that would
     tell of what is no chance.
 
-        >>> bernoulli(graphc.random.key(0), 0.5, (3,)).eval().dtype
+        >>> graphc.random.bernoulli(graphc.random.key(0), 0.5, (3,)).dtype
         dtype('bool')
     """
     own, (chance,) = sized("bernoulli", shape, p)
@@ -242,7 +242,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> N
     with Gumbel noise are largest. A call raises GraphValueError where a logit is NaN, or all along `axis` are
     -infinity.
 
-        >>> categorical(graphc.random.key(0), T.log([0.0, 1.0])).eval()
+        >>> graphc.random.categorical(graphc.random.key(0), T.log([0.0, 1.0])).eval()
         array(1)
     """
     scores = as_node(logits)

@@ -270,7 +270,7 @@ def multivariate_normal(
     LinAlgError for another; "eigh" and "svd" take singular ones. Its derivatives by mean and cov hold z.
 
         >>> key = graphc.random.key(0)
-        >>> multivariate_normal(key, [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], (1000,)).eval().shape
+        >>> graphc.random.multivariate_normal(key, [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], (1000,)).shape
         (1000, 2)
     """
     what = "multivariate_normal"

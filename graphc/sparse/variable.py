@@ -367,12 +367,14 @@ def matrix(format: str, name: str | None = None, dtype: str | None = None) -> Sp
 
 
 def csr_matrix(name: str | None = None, dtype: str | None = None) -> SparseVariable:
-    """A sparse variable in rows."""
+    """A sparse variable in rows; dtype: None for that of `options.floatX`. Raises NotImplementedError for a dtype that
+    sparse matrices do not have."""
     return matrix("csr", name, dtype)
 
 
 def csc_matrix(name: str | None = None, dtype: str | None = None) -> SparseVariable:
-    """A sparse variable in columns."""
+    """A sparse variable in columns; dtype: None for that of `options.floatX`. Raises NotImplementedError for a dtype
+    that sparse matrices do not have."""
     return matrix("csc", name, dtype)
 
 

@@ -75,8 +75,9 @@ class Mode:
     `including` and `requiring` change nothing, since all rules are on; `excluding` switches off those of the named
     rules that graphc has, and ignores Theano's others. Raises ArgumentError for unknown linkers and optimizers.
 
-        >>> f = function([x], y, mode=Mode("py"))
-        >>> f = function([x], y, mode=get_mode("FAST_RUN").excluding("softplus"))
+        >>> graphc.function([x], T.exp(x), mode=graphc.Mode("py"))([0.0])
+        array([1.])
+        >>> mode = graphc.Mode("cvm").excluding("softplus")
     """
 
     def __init__(self, linker: Any = None, optimizer: Any = "default", tags: Iterable[str] = ()) -> None:

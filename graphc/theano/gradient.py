@@ -51,7 +51,9 @@ def sparse_grad(var: Any) -> Node:
     variable writes these rows and no others, with this word or without. Raises GraphTypeError, a TypeError, for
     anything else, as Theano does.
 
-        >>> rows = graphc.sparse_grad(table[words])
+        >>> table, words = T.dmatrix("table"), T.lvector("words")
+        >>> graphc.sparse_grad(table[words]).ndim
+        2
     """
     node = as_node(var)
     if node.op.name != "gather" or node.args[1].ndim != 1:

@@ -40,8 +40,9 @@ def map_variables(
 
     Raises GraphTypeError for a replacement of another type.
 
+        >>> a, b, c = T.dscalars("abc")
         >>> ab = a + b
-        >>> map_variables(lambda each: a * b if each is ab else each, [ab + c])
+        >>> graphc.map_variables(lambda each: a * b if each is ab else each, [ab + c])
         [<a * b + c: float64[]>]
     """
     return _mapped(replacer, [as_node(each) for each in graphs], set())

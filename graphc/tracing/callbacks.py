@@ -35,7 +35,8 @@ _TAKEN: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
 
 
 class ShapeDtypeStruct:
-    """The shape and the dtype of an array, without its elements. shape: sizes, which may be tensors."""
+    """The shape and the dtype of an array, without its elements. shape: sizes, which may be tensors.
+    Raises TypeError for a dtype that NumPy does not know."""
 
     def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
         self.shape = tuple(shape)

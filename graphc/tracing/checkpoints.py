@@ -108,7 +108,7 @@ def _values_of(ends: Sequence[Node], since: int) -> list[Node]:
 
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return `x`, an array or a tree of them, under a name by which the policies `save_only_these_names` and
-    `save_anything_except_these_names` know it.
+    `save_anything_except_these_names` know it. Raises GraphTypeError for a value that is no array of numbers.
 
         >>> keep = graphc.checkpoint_policies.save_only_these_names("inner")
         >>> f = graphc.checkpoint(lambda x: jnp.sin(graphc.checkpoint_name(jnp.cos(x), "inner")), policy=keep)

@@ -43,7 +43,7 @@ SAID = "said"
 
 def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
     """Write a file that `load` reads. arrays: {name: array}. said: data that json can write. If the process is killed
-    meanwhile, the old file stays."""
+    meanwhile, the old file stays. Raises OSError where the file cannot be written."""
     place = Path(path)
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     _clear(place)
@@ -424,7 +424,8 @@ PANELS = (
 
 
 def plot(history: Sequence[Row], path: str | Path | None = None) -> Any:
-    """Return a figure with panels for loss, score and norms; saved where a path is given."""
+    """Return a figure with panels for loss, score and norms, by matplotlib; saved where a path is given. Raises
+    OSError where the file cannot be written."""
     figure = import_module("matplotlib.figure").Figure(figsize=(12, 3.6), layout="constrained")
     panels(figure, history)
     if path is not None:

@@ -212,6 +212,7 @@ def check(entry: str, digest: str, owners: files.Owners) -> None:
 
 def export(path: str | os.PathLike[str]) -> int:
     """Write all entries of the user's folder to a zip file, for `import_` on other machines. Returns their number.
+    Raises OSError where the file cannot be written.
 
     Entries for a named target (`options.target`) serve every machine that runs it, those for "native" processors alike;
     all of them want the same sources of graphc, versions of NumPy, numba and llvmlite, and minor version of Python.

@@ -372,7 +372,11 @@ class Frozen:
 
 
 class Discrete(Distribution):
-    """A distribution of whole numbers under SciPy's name."""
+    """A distribution of whole numbers under SciPy's name; called with parameters it gives one that has them ("frozen").
+
+    It has `pmf` and `logpmf`; `pdf` and `logpdf` raise AttributeError. Methods raise TypeError for a parameter that is
+    missing or that the distribution does not have.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         if name in ("pdf", "logpdf"):

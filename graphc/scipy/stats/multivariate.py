@@ -31,7 +31,11 @@ from graphc.tensor.products import diag
 
 
 class Vectors:
-    """A distribution of vectors under SciPy's name; called with parameters it gives one that has them."""
+    """A distribution of vectors under SciPy's name; called with parameters it gives one that has them ("frozen").
+
+    Methods raise TypeError for a parameter that is missing, and GraphValueError for a function of a tensor that has no
+    formula.
+    """
 
     def __init__(self, name: str, formulas: dict[str, Any]) -> None:
         self.name, self.formulas = name, formulas

@@ -105,7 +105,8 @@ def cholesky(a: Any, *, upper: bool = False, lower: bool | None = None, on_error
 
 
 def cho_factor(a: Any, lower: bool = False, on_error: str = "raise") -> tuple[Node, bool]:
-    """The Cholesky factor and whether it is the lower one, for `cho_solve` (SciPy's)."""
+    """The Cholesky factor and whether it is the lower one, for `cho_solve` (SciPy's). Raises RankError for a tensor
+    that is no matrix; a call raises LinAlgError for a matrix that is not positive definite."""
     return cholesky(a, lower=lower, on_error=on_error), lower
 
 
