@@ -17,9 +17,16 @@ GLOSSARY = "docs/glossary.md"
 OWN = (
     "room", "stage", "hole", "plan", "nest", "arena", "kernel", "entry point", "entry of the cache", "guard", "variant",
     "traced value", "static argument", "plain function", "weak number", "shared variable", "op that calls back",
+    "size leaf", "handle", "relatives", "recipe", "fold", "full reduction", "column reduction", "bundle",
 )  # fmt: skip
 """Terms that graphc uses in a sense of its own."""
-COMMON = ("room", "stage", "plan", "kernel")
+FIELD = (
+    "array", "tensor", "variable", "symbolic", "op", "node", "graph", "rank", "size", "shape", "static", "tree", "leaf",
+    "NumPy's own", "mode", "interpreter", "to trace", "to ask", "transformation", "tangent", "cotangent", "rule",
+    "pass", "to open", "to close", "to fuse", "to materialise", "to lower", "entry", "key", "target", "cold", "warm",
+)  # fmt: skip
+"""Terms of the field, and words that a reader knows: a link at the first use on each page would be in the way."""
+COMMON = ("room", "stage", "plan", "kernel", "handle", "relatives", "recipe", "fold")
 """Those that have another sense on pages for users, such as the kernel of a convolution: they are linked on the pages
 about the compiler."""
 COMPILER = re.compile(r"docs/(rooms/(?!convolution)|design|source|cache|inside|how_it_works|decisions|first_day)")
@@ -38,6 +45,22 @@ def sections() -> dict[str, str]:
         for term in re.findall(r"\*([^*]+)\*", line.partition(" | ")[0]) if line.startswith("| *") else ():
             found.setdefault(term, anchor)
     return found
+
+
+EMPHASIS = {"are", "one element", "values", "first", "again", "nutpie", "updates"}
+"""Words in italics that are no terms."""
+
+
+def undefined(text: str) -> set[str]:
+    """The words of a page in italics, of one to three small words, that are in no form a term of the glossary."""
+    words = re.findall(r"(?<![*\w])\*([a-z][a-z -]*[a-z])\*(?![*\w])", APART.sub("", text))
+    return {word for word in words if word.count(" ") < 3 and not forms(word) & {*sections()}} - EMPHASIS
+
+
+def forms(word: str) -> set[str]:
+    """A word as it is, as the name of several things, and as a verb: `asks` is a form of `to ask`."""
+    stems = {word, word.removesuffix("s"), word.removesuffix("d"), word.removesuffix("ed")}
+    return stems | {f"to {stem}" for stem in stems}
 
 
 def linked(name: str, text: str) -> str:
