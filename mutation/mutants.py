@@ -682,7 +682,7 @@ GRAPHS = Area(
         M("two cotangents of one output replace each other", "autodiff.py",
           "seeds[output] = _add(seeds[output], seed) if output in seeds else seed", "seeds[output] = seed"),
         M("an update casts with loss", "functions/function.py",
-          "if value.type.dtype != shared.type.dtype and can_cast_safely(value.type.dtype, shared.type.dtype):", "if value.type.dtype != shared.type.dtype:"),
+          "value = cast_safely(value, shared.type.dtype)", "value = cast(value, shared.type.dtype)"),
         M("an update of another static size is taken", "functions/function.py",
           "    return with_static_sizes(shared, value, \"update\")", "    return value"),
         M("a derivative is held to the sizes that it has", "ops/shape.py",

@@ -28,6 +28,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, KINDS as QUESTIONS, answer_no, split_sizes
+from graphc.codegen.fourier.api import DTYPES as TRANSFORMS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.routines import family_of, routine_prototypes
@@ -56,6 +57,7 @@ from graphc.loopir.ir import (
 )
 from graphc.loopir.operators import DIV
 from graphc.loopir.syntax import const_text
+from graphc.ops.fourier import transformed
 from graphc.ops.linalg.routine import ROUTINES, Routine
 
 PRIME = 2**61 - 1
@@ -474,6 +476,23 @@ def order(name: str, exact: bool) -> Callable[..., int]:
     return call
 
 
+def fourier(exact: bool) -> Callable[..., int]:
+    """Fourier transforms of lines of memory; where numbers are exact, any function of all elements of a line."""
+
+    def call(lines: int, n: int, x: Any, row: int, step: int, part: int, result: Any, _: Any) -> int:
+        for line in range(lines):
+            read = [x[line * row + k * step + place * part] for k in range(n) for place in range(2)]
+            if exact:
+                made: list[Any] = [mixed("fourier", place, *read) for place in range(2 * n)]
+            else:
+                made = [*transformed(np.array(read, x.dtype).reshape(1, n, 2)).flat]
+            for place, value in enumerate(made):
+                result[2 * n * line + place] = value
+        return 0
+
+    return call
+
+
 def callback(node: Node, exact: bool) -> Callable[..., int]:
     """The user's function of a node, on memory; where numbers are exact, any function of all elements."""
     operands = (*node.args, node)
@@ -584,6 +603,7 @@ def run(
         name: factorisation(ROUTINES[routine], suffix, exact) for name, (routine, suffix) in FACTORISATIONS.items()
     }
     scope |= {name: (search if op in SEARCHED else order)(op, exact) for name, (op, _) in ORDERS.items()}
+    scope |= dict.fromkeys(TRANSFORMS, fourier(exact))
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

@@ -101,6 +101,7 @@ SHORT = 1
 
 @cache
 def _initialize() -> None:
+    llvm.set_option("", f"-{STRAIGHT}=false")  # as `switched` leaves it: functions at level 0 depend on it
     if PROCESS.triple:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
@@ -214,7 +215,9 @@ def switched(switches: Sequence[str]) -> Iterator[None]:
 def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Iterator[tuple[Any, llvm.ModuleRef]]:
     """Give the record of the target, for machine code of modules, and one module of all, optimised."""
     module = optimize(modules, opt, exported)
-    is_straight = all(isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules)
+    is_straight = opt == 0 or all(
+        isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules
+    )
     is_ordered = all(isinstance(each, Module) and each.is_ordered for each in modules)
     loops = [LOOPS, ORDER] if is_ordered else [LOOPS] if opt > SHORT else []
     with switched([STRAIGHT] if is_straight else loops):

@@ -227,9 +227,9 @@ def test_prelude_is_numpy(index: int) -> None:
 
 
 def test_every_name_has_both_meanings() -> None:
-    no_scalars = {"advance", "chunk", "columns", "independent", "parallel", "fills", "reads"}
+    no_scalars = {"abreast", "advance", "chunk", "columns", "independent", "parallel", "fills", "reads"}
     assert set(PRELUDE) == set(INTRINSICS) | no_scalars
-    assert set(PRELUDE) == set(CALLS) | {"advance", "independent", "parallel"}
+    assert set(PRELUDE) == set(CALLS) | {"abreast", "advance", "independent", "parallel"}
 
 
 def test_the_table_of_operators_says_what_each_gives() -> None:
