@@ -85,9 +85,7 @@ def short_rows_abreast(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     for stmt in body:
         inside = map_bodies(stmt, short_rows_abreast)
         found = second_form(stmt) if isinstance(stmt, Loop) and inside == stmt else None
-        result.append(stmt if found is None else If(found[0], (found[1],), (stmt,)))
-        if found is None:
-            result[-1] = inside
+        result.append(inside if found is None else If(found[0], (found[1],), (stmt,)))
     return tuple(result)
 
 
@@ -155,7 +153,7 @@ def fills(body: Sequence[Stmt], buffer: Buffer) -> bool:
 
 
 def is_fixed(changing: set[Var]) -> Callable[[Expr], bool]:
-    """Whether a size is the same in all iterations."""
+    """Return a function that is true for a size that is the same in all iterations."""
     return lambda size: not any(isinstance(part, Load) or part in changing for part in subexpressions(size))
 
 

@@ -86,7 +86,7 @@ def read_around(head: ir.Block, blocks: Sequence[ir.Block]) -> Around | None:
 
 
 class _Lanes:
-    """What each instruction of a loop is to eight iterations, and the instructions for them."""
+    """The forms of a loop's instructions for eight iterations at a time."""
 
     def __init__(self, around: Around) -> None:
         self.around = around
@@ -295,7 +295,7 @@ class _Lanes:
         return [first, *(builder.gep(first, [step], inbounds=True) for step in steps)]
 
     def room(self, name: ir.Value, type: ir.Type, count: int = 1) -> ir.AllocaInstr:
-        """What a local name, or an iteration's own row, has become."""
+        """Return the vectors that stand for a local name, or for an iteration's own row."""
         if name not in self.rooms:
             made = self.entry.alloca(vector_of(type, LANES), count)
             made.align = LANES * bytes_of(type)
