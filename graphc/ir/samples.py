@@ -6,7 +6,7 @@ In: how to draw arguments and build a node of them. Out: records that an op carr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from graphc.startup.record import record
 
@@ -32,6 +32,9 @@ class Sample:
     differentiable: bool = True
 
 
+Row: TypeAlias = "tuple[str, Callable[..., Any], *tuple[Argument | tuple[int, ...], ...]]"
+
+
 class Samples(Sequence[Sample]):
     """A sequence of samples built on first access: programs never look at them, and a start would build a thousand."""
 
@@ -49,6 +52,19 @@ class Samples(Sequence[Sample]):
 
     def __getitem__(self, position: Any) -> Any:
         return self._all()[position]
+
+
+def samples(*rows: Row, others: Sequence[Row] = ()) -> Samples:
+    """Samples as rows of a table: the name, the function, and the arguments, a shape standing for an array of floats.
+    others: samples without a derivative."""
+
+    def build() -> Iterable[Sample]:
+        for differentiable, own in ((True, rows), (False, others)):
+            for name, function, *args in own:
+                given = tuple([arg if isinstance(arg, Argument) else Argument(arg) for arg in args])
+                yield Sample(name, function, given, differentiable)
+
+    return Samples(build)
 
 
 @record()

@@ -25,7 +25,8 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
-from graphc.ir.node import OPS, Argument, Node, Sample, Samples, define_op, make
+from graphc.ir.node import OPS, Node, define_op, make
+from graphc.ir.samples import samples
 from graphc.ops.elementwise import aligned, as_node, cast
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduction
@@ -90,29 +91,25 @@ def named(value: Any, name: str) -> Node:
     return make(NAMED, (as_node(value),), {"name": name})
 
 
-def _sample(x: Node, y: Node) -> Node:
-    return again([x], [y])[0]
-
-
 AGAIN = define_op(
     "computed_after",
-    lambda args, attrs: args[0].type,
-    lambda node, x, signal: x,
-    lambda node: Scalar("_0"),
-    lambda node, cotangent: (cotangent, None),
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, x, signal: x,
+    lower=lambda node: Scalar("_0"),
+    vjp=lambda node, cotangent: (cotangent, None),
     cost=0.0,
     batch=aligned,
-    samples=Samples(lambda: (Sample("again", _sample, (Argument((2, 3)), Argument((2,))), differentiable=False),)),
+    samples=samples(others=[("again", lambda x, y: again([x], [y])[0], (2, 3), (2,))]),
     doc="The first argument, as a value that is computed after the second.",
 )
 NAMED = define_op(
     "checkpoint_name",
-    lambda args, attrs: args[0].type,
-    lambda node, x: x,
-    lambda node: Scalar("_0"),
-    lambda node, cotangent: (cotangent if is_float(node.type.dtype) else None,),
+    infer=lambda args, attrs: args[0].type,
+    eval=lambda node, x: x,
+    lower=lambda node: Scalar("_0"),
+    vjp=lambda node, cotangent: (cotangent if is_float(node.type.dtype) else None,),
     cost=0.0,
     batch=aligned,
-    samples=Samples(lambda: (Sample("named", lambda x: named(x, "x"), (Argument((2, 3)),)),)),
+    samples=samples(("named", lambda x: named(x, "x"), (2, 3))),
     doc="The argument, which has a name for policies of `checkpoint`.",
 )

@@ -15,14 +15,12 @@ from graphc import loopir
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Element, Write, Writes
 from graphc.ir.node import (
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
     Lowering,
     Node,
-    Sample,
     Size,
     Type,
     define_op,
@@ -30,6 +28,7 @@ from graphc.ir.node import (
     lazy_format,
     make,
 )
+from graphc.ir.samples import samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.shape import as_sizes, equality_guard, label_op, size_expr
 
@@ -95,29 +94,16 @@ def _lower(node: Node) -> Lowering:
 
 ASSEMBLE = define_op(
     "assemble",
-    _infer,
-    _eval,
-    _lower,
+    infer=_infer,
+    eval=_eval,
+    lower=_lower,
     guards=_guards,
-    samples=(
-        Sample(
-            "vectors",
-            lambda x, y: assemble((y, x), (3, 0), (5,), 0),
-            (Argument((3,)), Argument((2,))),
-            differentiable=False,
-        ),
-        Sample(
-            "columns, some of them twice",
-            lambda x, y: assemble((x, y), (0, 1), (2, 3), 1),
-            (Argument((2, 3)), Argument((2, 1))),
-            differentiable=False,
-        ),
-        Sample(
-            "with nothing",
-            lambda x, y: assemble((x, y), (0, 2), (2, 3), 0),
-            (Argument((2, 3)), Argument((0, 3))),
-            differentiable=False,
-        ),
+    samples=samples(
+        others=[
+            ("vectors", lambda x, y: assemble((y, x), (3, 0), (5,), 0), (3,), (2,)),
+            ("columns, some of them twice", lambda x, y: assemble((x, y), (0, 1), (2, 3), 1), (2, 3), (2, 1)),
+            ("with nothing", lambda x, y: assemble((x, y), (0, 2), (2, 3), 0), (2, 3), (0, 3)),
+        ]
     ),
     doc="Parts of an array, each written where it begins.",
 )

@@ -158,10 +158,6 @@ def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> lis
     return list(found)
 
 
-def _guards(node: Node) -> Sequence[Guard]:
-    return list(_all_guards(node))
-
-
 def _all_guards(node: Node) -> Iterator[Guard]:
     params, operands = node.attrs["then"].params, node.args[1:]
     known, what = dict(zip(params, operands, strict=True)), label_op(node)
@@ -184,16 +180,12 @@ def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -
     return derived
 
 
-def _lower(node: Node) -> Branch:
-    return Branch(node.attrs["then"], node.attrs["orelse"])
-
-
 COND = define_op(
     "cond",
-    _infer,
-    _eval,
-    _lower,
-    guards=_guards,
+    infer=_infer,
+    eval=_eval,
+    lower=lambda node: Branch(node.attrs["then"], node.attrs["orelse"]),
+    guards=lambda node: list(_all_guards(node)),
     cost=100.0,
     doc="Of two bodies the one that a condition chooses.",
     vjps=_vjps,

@@ -11,23 +11,8 @@ from typing import Any
 
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.lowering import Element, View
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Attributes,
-    Guard,
-    Index,
-    Node,
-    Sample,
-    Samples,
-    Size,
-    Type,
-    define_op,
-    describe,
-    literal,
-    make,
-)
+from graphc.ir.node import OPS, Attributes, Guard, Index, Node, Size, Type, define_op, describe, literal, make
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 
@@ -37,14 +22,6 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
         if condition.ndim or condition.type.dtype != "int64":
             raise GraphTypeError(f"checked: {describe(condition)} of type {condition.type} should be an int64 scalar")
     return args[0].type
-
-
-def _eval(node: Node, x: Array, *conditions: Array) -> Array:
-    return x
-
-
-def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (checked(cotangent, node.args[1:], **node.attrs), *(None for _ in node.args[1:]))
 
 
 def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -97,11 +74,11 @@ def _sample(name: str, shape: tuple[int, ...], **more: Any) -> Sample:
 
 define_op(
     "checked",
-    _infer,
-    _eval,
-    lambda node: View(_index),
-    _vjp,
-    _guards,
+    infer=_infer,
+    eval=lambda node, x, *conditions: x,
+    lower=lambda node: View(_index),
+    vjp=lambda node, cotangent: (checked(cotangent, node.args[1:], **node.attrs), *(None for _ in node.args[1:])),
+    guards=_guards,
     cost=0.0,
     batch=_batch,
     samples=Samples(

@@ -25,22 +25,8 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, Strided
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Attributes,
-    Guard,
-    Node,
-    Sample,
-    Samples,
-    Size,
-    Type,
-    define_op,
-    describe,
-    lazy_text,
-    make,
-)
+from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Size, Type, define_op, describe, lazy_text, make
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
 from graphc.ops.shape import (
@@ -352,11 +338,11 @@ def _sample(name: str, x: tuple[int, ...], w: tuple[int, ...], strides: Any = ()
 
 define_op(
     "conv",
-    _infer,
-    _eval,
-    lambda node: CONVOLUTION,
-    _vjp,
-    _guards,
+    infer=_infer,
+    eval=_eval,
+    lower=lambda node: CONVOLUTION,
+    vjp=_vjp,
+    guards=_guards,
     cost=8.0,
     samples=Samples(
         lambda: (

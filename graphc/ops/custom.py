@@ -23,7 +23,7 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.body import outputs_of
 from graphc.ir.lowering import SUFFIXES, Call, Extent, Passed, Result, Whole
-from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Size, Type, Vjp, describe, make
+from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
 from graphc.startup.record import record
@@ -53,11 +53,7 @@ def _passed(node: Node) -> list[Passed]:
     return [*map(Whole, node.args), *places, *sizes]
 
 
-def _work(node: Node) -> list[Size]:
-    return [*outputs_of(node)[0].type.shape, OF_A_USER]
-
-
-PYTHON = Call(lambda node: "", _passed, _work, is_python=True)
+PYTHON = Call(lambda node: "", _passed, lambda node: [*outputs_of(node)[0].type.shape, OF_A_USER], is_python=True)
 """The lowering of every op of the user: a call of its Python function."""
 
 
@@ -419,15 +415,11 @@ def value_of(name: str, arrays: Sequence[Array]) -> Any:
     return found if source.count == 1 else found[source.place]
 
 
-def _special_passed(node: Node) -> list[Passed]:
-    return [Extent(sizes.product(node.type.shape)), *map(Whole, node.args), Result()]
-
-
-def _special_work(node: Node) -> list[Size]:
-    return [*node.type.shape, ELEMENT_WORK]
-
-
-CALL = Call(lambda node: symbol(node.op.name.removeprefix(PREFIX), node.type.dtype), _special_passed, _special_work)
+CALL = Call(
+    lambda node: symbol(node.op.name.removeprefix(PREFIX), node.type.dtype),
+    lambda node: [Extent(sizes.product(node.type.shape)), *map(Whole, node.args), Result()],
+    lambda node: [*node.type.shape, ELEMENT_WORK],
+)
 
 
 def special_op(name: str, doc: str, vjp: Callable[[Node, Node], Any]) -> Callable[..., Node]:

@@ -21,14 +21,11 @@ from graphc.ir.facts import scalar_number
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     OPS,
-    Argument,
     Attributes,
     Body,
     Lowering,
     Node,
     Op,
-    Sample,
-    Samples,
     Type,
     define_op,
     describe,
@@ -37,6 +34,7 @@ from graphc.ir.node import (
     remade,
     tuple_of,
 )
+from graphc.ir.samples import samples
 from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
 from graphc.ops.custom import Absent, undefined
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -58,7 +56,7 @@ def _identity(
         lower=lambda node: Scalar("_0"),
         vjp=lambda node, cotangent: [vjp(node, cotangent)],  # type: ignore[list-item]  # autodiff knows of Absent
         cost=0.0,
-        samples=Samples(lambda: (Sample(name, build, (Argument((2, 3)),), differentiable=False),)),
+        samples=samples(others=[(name, build, (2, 3))]),
         doc=doc,
     )
 

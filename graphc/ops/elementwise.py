@@ -35,7 +35,6 @@ from graphc.ir.node import (
     CONSTANT,
     FUNCTIONS,
     OPS,
-    Argument,
     Array,
     Attributes,
     Batch,
@@ -45,8 +44,6 @@ from graphc.ir.node import (
     Infer,
     Laws,
     Node,
-    Sample,
-    Samples,
     Scalar as Scalar_,
     Size,
     Type,
@@ -59,6 +56,7 @@ from graphc.ir.node import (
     make,
     plain,
 )
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ir.source_lines import program_line
 from graphc.ir.traced import TRACE, TRACED, OfArrays, by_program, traced_from
 from graphc.ir.walk import as_size_node
@@ -206,15 +204,15 @@ def define(row: Row) -> None:
     ROWS[row.name] = row
     define_op(
         row.name,
-        _infer(row),
-        _eval(row),
-        _lower(row),
-        _vjp(row),
-        equal_sizes,
-        row.laws,
-        row.cost,
-        Samples(lambda: _samples(row)),
-        row.doc,
+        infer=_infer(row),
+        eval=_eval(row),
+        lower=_lower(row),
+        vjp=_vjp(row),
+        guards=equal_sizes,
+        laws=row.laws,
+        cost=row.cost,
+        samples=Samples(lambda: _samples(row)),
+        doc=row.doc,
         batch=aligned,
     )
     FUNCTIONS[row.name] = user_function(row)

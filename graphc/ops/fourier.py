@@ -18,21 +18,8 @@ from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Workspace
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Attributes,
-    Guard,
-    Node,
-    Sample,
-    Samples,
-    Size,
-    Type,
-    define_op,
-    describe,
-    make,
-)
+from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Size, Type, define_op, describe, make
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ops.index import subtensor
 from graphc.ops.shape import label_op, reshape
 
@@ -81,10 +68,6 @@ def transformed(x: Array) -> Array:
     return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
 
 
-def _vjp(node: Node, cotangent: Node) -> list[Node]:
-    return [backward(cotangent)]
-
-
 def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     (x,) = args
     lines, *line = x.type.shape[1:]
@@ -112,10 +95,6 @@ def _space(lines: Size, n: Size) -> Size:
     return sizes.multiply(places, sizes.add(together, 6))
 
 
-def _work(node: Node) -> list[Size]:
-    return [*node.type.shape, 50]
-
-
 def _guards(node: Node) -> Sequence[Guard]:
     n = node.type.shape[1]
     if isinstance(n, int) and n <= LONGEST:
@@ -132,7 +111,17 @@ def _samples() -> Samples:
     return Samples(lambda: [Sample(f"of {shape}", of_pairs, (Argument(shape),), True) for shape in shapes])
 
 
-CALL = Call(lambda node: symbol(node.type.dtype), _passed, _work)
+CALL = Call(lambda node: symbol(node.type.dtype), _passed, lambda node: [*node.type.shape, 50])
 
-define_op("fourier", eval=lambda node, x: transformed(x), lower=lambda node: CALL, infer=_type, vjp=_vjp, batch=_batch,
-          guards=_guards, cost=100.0, doc="Fourier transforms of complex lines.", samples=_samples())  # fmt: skip
+define_op(
+    "fourier",
+    infer=_type,
+    eval=lambda node, x: transformed(x),
+    lower=lambda node: CALL,
+    vjp=lambda node, cotangent: [backward(cotangent)],
+    guards=_guards,
+    cost=100.0,
+    samples=_samples(),
+    doc="Fourier transforms of complex lines.",
+    batch=_batch,
+)

@@ -19,15 +19,12 @@ from graphc.ir import sizes
 from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
     OPS,
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
     Infer,
     Node,
-    Sample,
-    Samples,
     Size,
     Type,
     constant_value,
@@ -38,6 +35,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.samples import Argument, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.shape import (
@@ -225,10 +223,6 @@ def _subtensor_index(node: Node, index: Index, element: Element) -> tuple[int, I
     return 0, _region_index(starts, node.attrs["steps"], index, element)
 
 
-def _subtensor_guards(node: Node) -> Sequence[Guard]:
-    return _region_guards(label_op(node), *_subtensor_parts(node.args), node.attrs["steps"])
-
-
 def _subtensor_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     x, *rest = args
     half, steps = len(rest) // 2, node.attrs["steps"]
@@ -254,21 +248,19 @@ def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Seq
 
 define_op(
     "subtensor",
-    _subtensor_infer,
-    _subtensor_eval,
-    lambda node: View(_subtensor_index),
-    _subtensor_vjp,
-    _subtensor_guards,
+    infer=_subtensor_infer,
+    eval=_subtensor_eval,
+    lower=lambda node: View(_subtensor_index),
+    vjp=_subtensor_vjp,
+    guards=lambda node: _region_guards(label_op(node), *_subtensor_parts(node.args), node.attrs["steps"]),
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("front", lambda x: subtensor(x, (0,), (3,), (1,)), (Argument((5,)),)),
-            Sample("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (Argument((4, 3)),)),
-            Sample("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (Argument((5,)),)),
-            Sample("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (Argument((4, 3)),)),
-            Sample("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (Argument((4, 3)),)),
-            Sample("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (Argument((5,)),)),
-        )
+    samples=samples(
+        ("front", lambda x: subtensor(x, (0,), (3,), (1,)), (5,)),
+        ("every other", lambda x: subtensor(x, (1, 0), (2, 3), (2, 1)), (4, 3)),
+        ("reversed", lambda x: subtensor(x, (4,), (5,), (-1,)), (5,)),
+        ("backwards", lambda x: subtensor(x, (3, 2), (2, 2), (-2, -1)), (4, 3)),
+        ("one row", lambda x: subtensor(x, (2, 0), (1, 3), (1, 1)), (4, 3)),
+        ("nothing", lambda x: subtensor(x, (0,), (0,), (1,)), (5,)),
     ),
     doc="A region with constant steps: element start + step*i of each axis.",
     batch=_subtensor_batch,
@@ -362,22 +354,18 @@ for _name, _update, _doc in (
 ):
     define_op(
         _name,
-        _update_infer(_name),
-        _update_eval,
-        lambda node: Writes(_update_writes),
-        _update_vjp,
-        _update_guards,
-        samples=(
-            Sample("front", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((3,)))),
-            Sample(
-                "every other", lambda x, y, f=_update: f(x, y, (1, 0), (2, 1)), (Argument((4, 3)), Argument((2, 3)))
-            ),
-            Sample(
-                "backwards", lambda x, y, f=_update: f(x, y, (3, 2), (-2, -1)), (Argument((4, 3)), Argument((2, 2)))
-            ),
-            Sample("one row", lambda x, y, f=_update: f(x, y, (2, 0), (1, 1)), (Argument((4, 3)), Argument((1, 3)))),
-            Sample("nothing", lambda x, y, f=_update: f(x, y, (0,), (1,)), (Argument((5,)), Argument((0,)))),
-            Sample("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (Argument((2,)),)),
+        infer=_update_infer(_name),
+        eval=_update_eval,
+        lower=lambda node: Writes(_update_writes),
+        vjp=_update_vjp,
+        guards=_update_guards,
+        samples=samples(
+            ("front", lambda x, y, f=_update: f(x, y, (0,), (1,)), (5,), (3,)),
+            ("every other", lambda x, y, f=_update: f(x, y, (1, 0), (2, 1)), (4, 3), (2, 3)),
+            ("backwards", lambda x, y, f=_update: f(x, y, (3, 2), (-2, -1)), (4, 3), (2, 2)),
+            ("one row", lambda x, y, f=_update: f(x, y, (2, 0), (1, 1)), (4, 3), (1, 3)),
+            ("nothing", lambda x, y, f=_update: f(x, y, (0,), (1,)), (5,), (0,)),
+            ("by itself", lambda x, f=_update: f(x, x, (1,), (-1,)), (2,)),
         ),
         doc=_doc,
         batch=_update_batch,
@@ -508,10 +496,6 @@ def _gather_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(x.type.dtype, _gathered_shape(x, shape, attrs["axis"], len(indices)))
 
 
-def _gather_eval(node: Node, x: Array, *indices: Array) -> Array:
-    return np.asarray(x[_numpy_key(indices, node.attrs["axis"])])
-
-
 def _gather_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, *indices = node.args
     whole = inc_gather(zeros(cotangent.type.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
@@ -545,21 +529,19 @@ def _fixed(*values: Any) -> tuple[Node, ...]:
 
 define_op(
     "gather",
-    _gather_infer,
-    _gather_eval,
-    lambda node: View(_gather_index),
-    _gather_vjp,
-    lambda node: _index_guards(node, node.args[1:]),
-    samples=Samples(
-        lambda: (
-            Sample("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (Argument((3, 4)),)),
-            Sample("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (Argument((3, 4)),)),
-            Sample("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (Argument((3, 4)),)),
-            Sample("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (Argument((2, 3, 4)),)),
-            Sample("one", lambda x: gather(x, _fixed(1), 0), (Argument((3, 4)),)),
-            Sample("given", lambda x, i: gather(x, (i,), 0), (Argument((3, 4)), Argument((5,), "index", 0, 2))),
-            Sample("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (Argument((3, 4)),)),
-        )
+    infer=_gather_infer,
+    eval=lambda node, x, *indices: np.asarray(x[_numpy_key(indices, node.attrs["axis"])]),
+    lower=lambda node: View(_gather_index),
+    vjp=_gather_vjp,
+    guards=lambda node: _index_guards(node, node.args[1:]),
+    samples=samples(
+        ("rows", lambda x: gather(x, _fixed([2, 0, 2]), 0), (3, 4)),
+        ("columns", lambda x: gather(x, _fixed([[1, -1], [0, 1]]), 1), (3, 4)),
+        ("points", lambda x: gather(x, _fixed([0, 1, 2], [3, -4, 3]), 0), (3, 4)),
+        ("inner axes", lambda x: gather(x, _fixed([1, 0], [0, 0]), 1), (2, 3, 4)),
+        ("one", lambda x: gather(x, _fixed(1), 0), (3, 4)),
+        ("given", lambda x, i: gather(x, (i,), 0), (3, 4), Argument((5,), "index", 0, 2)),
+        ("nothing", lambda x: gather(x, _fixed(np.zeros((0, 2))), 0), (3, 4)),
     ),
     doc="Elements at integer arrays; negative indices count from the end; bounds are checked.",
     batch=_gather_batch,
@@ -667,42 +649,18 @@ for _name, _scatter, _doc in (
 ):
     define_op(
         _name,
-        _scatter_infer(_name),
-        _scatter_eval,
-        lambda node: Writes(_scatter_writes),
-        _scatter_vjp,
-        _scatter_guards,
-        samples=(
-            Sample(
-                "rows, repeated",
-                lambda x, y, f=_scatter: f(x, y, _fixed([2, 0, 2]), 0),
-                (Argument((3, 4)), Argument((3, 4))),
-            ),
-            Sample(
-                "columns",
-                lambda x, y, f=_scatter: f(x, y, _fixed([[1, -1], [0, 1]]), 1),
-                (Argument((3, 4)), Argument((3, 2, 2))),
-            ),
-            Sample(
-                "points, repeated",
-                lambda x, y, f=_scatter: f(x, y, _fixed([0, 1, 0], [3, -4, -1]), 0),
-                (Argument((3, 4)), Argument((3,))),
-            ),
-            Sample(
-                "inner axes",
-                lambda x, y, f=_scatter: f(x, y, _fixed([1, 0], [0, 0]), 1),
-                (Argument((2, 3, 4)), Argument((2, 2))),
-            ),
-            Sample(
-                "given",
-                lambda x, y, i, f=_scatter: f(x, y, (i,), 0),
-                (Argument((3, 4)), Argument((5, 4)), Argument((5,), "index", 0, 2)),
-            ),
-            Sample(
-                "nothing",
-                lambda x, y, f=_scatter: f(x, y, _fixed(np.zeros((0,))), 0),
-                (Argument((3, 4)), Argument((0, 4))),
-            ),
+        infer=_scatter_infer(_name),
+        eval=_scatter_eval,
+        lower=lambda node: Writes(_scatter_writes),
+        vjp=_scatter_vjp,
+        guards=_scatter_guards,
+        samples=samples(
+            ("rows, repeated", lambda x, y, f=_scatter: f(x, y, _fixed([2, 0, 2]), 0), (3, 4), (3, 4)),
+            ("columns", lambda x, y, f=_scatter: f(x, y, _fixed([[1, -1], [0, 1]]), 1), (3, 4), (3, 2, 2)),
+            ("points, repeated", lambda x, y, f=_scatter: f(x, y, _fixed([0, 1, 0], [3, -4, -1]), 0), (3, 4), (3,)),
+            ("inner axes", lambda x, y, f=_scatter: f(x, y, _fixed([1, 0], [0, 0]), 1), (2, 3, 4), (2, 2)),
+            ("given", lambda x, y, i, f=_scatter: f(x, y, (i,), 0), (3, 4), (5, 4), Argument((5,), "index", 0, 2)),
+            ("nothing", lambda x, y, f=_scatter: f(x, y, _fixed(np.zeros((0,))), 0), (3, 4), (0, 4)),
         ),
         doc=_doc,
         batch=_scatter_batch,

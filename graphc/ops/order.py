@@ -25,23 +25,8 @@ import numpy as np
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Whole, Workspace
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Attributes,
-    Guard,
-    Node,
-    Op,
-    Sample,
-    Samples,
-    Size,
-    Type,
-    define_op,
-    describe,
-    literal,
-    make,
-)
+from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Op, Size, Type, define_op, describe, literal, make
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ops.index import set_gather
 from graphc.ops.shape import broadcast_to, expand, iota, label_op, reshape, zeros
 
@@ -96,20 +81,12 @@ def _same_type(args: Sequence[Node], attrs: Attributes) -> Type:
     return x.type
 
 
-def _places_type(args: Sequence[Node], attrs: Attributes) -> Type:
-    return Type("int64", _same_type(args, attrs).shape)
-
-
 def _first_type(args: Sequence[Node], attrs: Attributes) -> Type:
     rows, wanted = args
     if rows.ndim != 2 or wanted.ndim != 1 or wanted.type.dtype != "int64":
         held = f"{describe(rows)} of type {rows.type} and {describe(wanted)} of type {wanted.type}"
         raise GraphTypeError(f"the first are those of a matrix and a vector of int64, not of {held}")
     return Type(rows.type.dtype, (rows.type.shape[0], wanted.type.shape[0]))
-
-
-def _first_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
-    return Type("int64", _first_type(args, attrs).shape)
 
 
 def _row_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -285,10 +262,6 @@ def _enough_guards(node: Node) -> Sequence[Guard]:
     return [Guard(count, "<=", size, f"{label_op(node)}: {{left}} of a line of {{right}} elements are wanted")]
 
 
-def _place_guards(node: Node) -> Sequence[Guard]:
-    return [*_enough_guards(node), *_length_guards(node)]
-
-
 ALONG = Call(_symbol, _along, _work, overwritten=(0, 0))
 PLACES = Call(_symbol, _along, _work)
 FIRST = Call(_symbol, _of_rows, _work)
@@ -353,13 +326,14 @@ def _define(name: str, compute: Callable[..., Array], call: Call, doc: str, **ow
 _define("sort", sorted_along, ALONG, "Elements along the second of three axes in rising order.",
         infer=_same_type, vjp=_sort_vjp, batch=_batch, samples=_samples(sort, True))  # fmt: skip
 _define("argsort", order_along, PLACES, "Places of elements along the second of three axes in rising order.",
-        infer=_places_type, vjp=_no_vjp, guards=_length_guards, batch=_batch,
-        samples=_samples(argsort, False))  # fmt: skip
+        infer=lambda args, attrs: Type("int64", _same_type(args, attrs).shape), vjp=_no_vjp,
+        guards=_length_guards, batch=_batch, samples=_samples(argsort, False))  # fmt: skip
 _define("top", first_elements, FIRST, "The largest elements of rows, or the smallest, in order.",
         infer=_first_type, vjp=_top_vjp, guards=_enough_guards, batch=_batch,
         samples=_first_samples(top, True))  # fmt: skip
 _define("argtop", first_places, FIRST, "Places of the largest elements of rows, or of the smallest, in order.",
-        infer=_first_places_type, vjp=_no_vjp, guards=_place_guards, batch=_batch,
+        infer=lambda args, attrs: Type("int64", _first_type(args, attrs).shape), vjp=_no_vjp,
+        guards=lambda node: [*_enough_guards(node), *_length_guards(node)], batch=_batch,
         samples=_first_samples(argtop, False))  # fmt: skip
 _define("lexorder", order_of_rows, ROWS, "The order of the rows of a matrix, by their first elements, then the second.",
         infer=_row_places_type, vjp=_no_vjp, guards=_length_guards, samples=_row_samples())  # fmt: skip

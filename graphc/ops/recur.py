@@ -29,14 +29,11 @@ from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Recur
 from graphc.ir.node import (
     OPS,
-    Argument,
     Array,
     Attributes,
     Guard,
     Lowering,
     Node,
-    Sample,
-    Samples,
     Type,
     define_op,
     describe,
@@ -44,6 +41,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ops.custom import DIRECTION
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.shape import equality_guard, filled, label, label_op, zeros
@@ -234,10 +232,6 @@ def _stepped_lower(node: Node) -> Lowering:
 # --- derivatives ----------------------------------------------------------------------------------------------------
 
 
-def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (running_sum(cotangent, node.attrs["axis"], not node.attrs["reverse"]),)
-
-
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """Return the cotangent of x for y[k], the product of x[j] for j up to k, or before k: the product of what comes
     before an element, times a recurrence over what comes after it,
@@ -338,30 +332,30 @@ def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
 
 define_op(
     "running_sum",
-    _infer("running_sum"),
-    _accumulate(np.add),
-    lambda node: _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _1", "_1"),
-    _sum_vjp,
+    infer=_infer("running_sum"),
+    eval=_accumulate(np.add),
+    lower=lambda node: _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _1", "_1"),
+    vjp=lambda node, cotangent: (running_sum(cotangent, node.attrs["axis"], not node.attrs["reverse"]),),
     samples=Samples(lambda: _samples(running_sum, 1)),
     batch=shifted("axis"),
     doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
 define_op(
     "running_prod",
-    _infer("running_prod"),
-    _accumulate(np.multiply),
-    _prod_lower,
-    _prod_vjp,
+    infer=_infer("running_prod"),
+    eval=_accumulate(np.multiply),
+    lower=_prod_lower,
+    vjp=_prod_vjp,
     samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
     batch=shifted("axis"),
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
 define_op(
     "running_extreme",
-    _infer("running_extreme"),
-    _extreme_eval,
-    _extreme_lower,
-    _extreme_vjp,
+    infer=_infer("running_extreme"),
+    eval=_extreme_eval,
+    lower=_extreme_lower,
+    vjp=_extreme_vjp,
     samples=Samples(
         lambda: chain(
             *(
@@ -379,9 +373,9 @@ define_op(
 )
 define_op(
     "stepped_extreme",
-    _stepped_infer,
-    _stepped_eval,
-    _stepped_lower,
+    infer=_stepped_infer,
+    eval=_stepped_eval,
+    lower=_stepped_lower,
     cost=2.0,
     samples=Samples(
         lambda: (
@@ -398,11 +392,11 @@ define_op(
 )
 define_op(
     "linear_recurrence",
-    _recurrence_infer,
-    _recurrence_eval,
-    _recurrence_lower,
-    _recurrence_vjp,
-    _recurrence_guards,
+    infer=_recurrence_infer,
+    eval=_recurrence_eval,
+    lower=_recurrence_lower,
+    vjp=_recurrence_vjp,
+    guards=_recurrence_guards,
     cost=2.0,
     samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
     batch=shifted("axis"),

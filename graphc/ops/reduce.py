@@ -20,15 +20,12 @@ from graphc.ir import sizes
 from graphc.ir.lowering import Fold
 from graphc.ir.node import (
     OPS,
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
     Lowering,
     Node,
-    Sample,
-    Samples,
     Size,
     Type,
     define_op,
@@ -37,6 +34,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import exponents, logarithms, running_prod, steady, times_power
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
@@ -191,20 +189,20 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 define_op(
     "sum",
-    _accumulation_infer("sum"),
-    _accumulation_eval(np.add),
-    lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.type.dtype)),
-    lambda node, cotangent: (restore(node, cotangent),),
+    infer=_accumulation_infer("sum"),
+    eval=_accumulation_eval(np.add),
+    lower=lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.type.dtype)),
+    vjp=lambda node, cotangent: (restore(node, cotangent),),
     samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
     batch=shifted("axes"),
     doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
 )
 define_op(
     "prod",
-    _accumulation_infer("prod"),
-    _accumulation_eval(np.multiply),
-    lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.type.dtype)),
-    _prod_vjp,
+    infer=_accumulation_infer("prod"),
+    eval=_accumulation_eval(np.multiply),
+    lower=lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.type.dtype)),
+    vjp=_prod_vjp,
     samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
     batch=shifted("axes"),
     doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
@@ -249,10 +247,12 @@ def _define_extreme(
     more: dict[str, Any] = {} if empty else {"guards": _nonempty_guards}
     define_op(
         name,
-        (lambda args, attrs: Type(args[0].type.dtype, _check(name, args, attrs))) if empty else _extreme_infer(name),
-        _extreme_eval(reduce, neutral),
-        lambda node: _fold(node, neutral(node.type.dtype), accumulate, node.type.dtype),
-        _extreme_vjp,
+        infer=(lambda args, attrs: Type(args[0].type.dtype, _check(name, args, attrs)))
+        if empty
+        else _extreme_infer(name),
+        eval=_extreme_eval(reduce, neutral),
+        lower=lambda node: _fold(node, neutral(node.type.dtype), accumulate, node.type.dtype),
+        vjp=_extreme_vjp,
         samples=Samples(lambda: (*_samples(name, empty=empty), *_samples(name, "int", False, empty)[:3])),
         batch=shifted("axes"),
         doc=doc,
@@ -303,10 +303,10 @@ def _supremum_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 define_op(
     "supremum",
-    _supremum_infer,
-    lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
-    lambda node: _fold(node, lowest(node.type.dtype), "accumulate_highest(_0, _1)", node.type.dtype),
-    _extreme_vjp,
+    infer=_supremum_infer,
+    eval=lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
+    lower=lambda node: _fold(node, lowest(node.type.dtype), "accumulate_highest(_0, _1)", node.type.dtype),
+    vjp=_extreme_vjp,
     samples=Samples(lambda: _samples("supremum")),
     batch=shifted("axes"),
     doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
@@ -328,20 +328,20 @@ def _logical_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
 
 define_op(
     "any",
-    _logical_infer("any"),
-    lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
-    lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
-    _no_cotangent,
+    infer=_logical_infer("any"),
+    eval=lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
+    lower=lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
+    vjp=_no_cotangent,
     samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
     batch=shifted("axes"),
     doc="True if any element is true; false where there is none.",
 )
 define_op(
     "all",
-    _logical_infer("all"),
-    lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
-    lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
-    _no_cotangent,
+    infer=_logical_infer("all"),
+    eval=lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
+    lower=lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
+    vjp=_no_cotangent,
     samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
     batch=shifted("axes"),
     doc="True if all elements are true, or if there is none.",
@@ -381,11 +381,11 @@ def _position_samples(name: str) -> tuple[Sample, ...]:
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
     define_op(
         _name,
-        _extreme_infer(_name, "int64"),
-        _position_eval(_function),
-        lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
-        _no_cotangent,
-        _nonempty_guards,
+        infer=_extreme_infer(_name, "int64"),
+        eval=_position_eval(_function),
+        lower=lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
+        vjp=_no_cotangent,
+        guards=_nonempty_guards,
         samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
         batch=shifted("axes"),
         doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",

@@ -24,7 +24,8 @@ from graphc.arrays.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.facts import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ir.lowering import Scalar
-from graphc.ir.node import Argument, Array, Attributes, Laws, Node, Sample, Samples, Type, define_op, make
+from graphc.ir.node import Array, Attributes, Laws, Node, Type, define_op, make
+from graphc.ir.samples import Argument, Sample, Samples, samples
 from graphc.ops.custom import custom_op, not_implemented
 from graphc.ops.elementwise import Partial, Row, aligned, as_node, cast, define, elementwise
 from graphc.ops.promotion import (
@@ -460,10 +461,6 @@ def _eval_cast(node: Node, value: Array) -> Array:
         return numerics.convert(np.asarray(value), node.type.dtype)
 
 
-def _lower_cast(node: Node) -> Scalar:
-    return Scalar("bool_(_0)" if node.type.dtype == "bool" else f"{node.type.dtype}(_0)")
-
-
 def _vjp_cast(node: Node, cotangent: Node) -> list[Node | None]:
     source = node.args[0].type.dtype
     return [cast(cotangent, source) if is_float(source) and is_float(node.type.dtype) else None]
@@ -477,7 +474,7 @@ define_op(
     "cast",
     infer=_infer_cast,
     eval=_eval_cast,
-    lower=_lower_cast,
+    lower=lambda node: Scalar("bool_(_0)" if node.type.dtype == "bool" else f"{node.type.dtype}(_0)"),
     vjp=_vjp_cast,
     samples=Samples(
         lambda: (
@@ -508,7 +505,7 @@ STOP_GRADIENT = define_op(
     lower=lambda node: Scalar("_0"),
     vjp=lambda node, cotangent: [None],
     cost=0.0,
-    samples=Samples(lambda: (Sample("stop_gradient", stop_gradient, (Argument((2, 3)),), differentiable=False),)),
+    samples=samples(others=[("stop_gradient", stop_gradient, (2, 3))]),
     doc="x, held constant by differentiation.",
     batch=aligned,
 )

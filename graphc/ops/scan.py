@@ -207,10 +207,6 @@ def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
     return tuple(outside(size, known) for size in node.type.shape)
 
 
-def _guards(node: Node) -> Sequence[Guard]:
-    return list(_all_guards(node))
-
-
 def _all_guards(node: Node) -> Iterator[Guard]:
     loop, what = loop_of(node.args, node.attrs), label_op(node)
     count = sizes.as_size(loop.count)
@@ -287,16 +283,12 @@ def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -
     return derived
 
 
-def _lower(node: Node) -> Repeat:
-    return loop_of(node.args, node.attrs).repeat
-
-
 SCAN = define_op(
     "scan",
-    _infer,
-    _eval,
-    _lower,
-    guards=_guards,
+    infer=_infer,
+    eval=_eval,
+    lower=lambda node: loop_of(node.args, node.attrs).repeat,
+    guards=lambda node: list(_all_guards(node)),
     cost=1000.0,
     doc="A body that is carried out step by step.",
     vjps=_vjps,

@@ -22,15 +22,12 @@ from graphc.ir.node import (
     CONSTANT,
     OPS,
     SIZE,
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
     Lowering,
     Node,
-    Sample,
-    Samples,
     Size,
     Type,
     Words,
@@ -42,6 +39,7 @@ from graphc.ir.node import (
     make,
     user_line,
 )
+from graphc.ir.samples import Argument, samples
 from graphc.ir.walk import as_size_node, node_set
 from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
@@ -210,10 +208,6 @@ def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(x.type.dtype, tuple(shape))
 
 
-def _broadcast_to_eval(node: Node, x: Array, *shape: Array) -> Array:
-    return np.broadcast_to(x, tuple(int(size) for size in shape))
-
-
 def _expanded_axes(node: Node) -> tuple[int, ...]:
     """The axes that the argument has with size 1 and the result with another."""
     before = node.args[0].type.shape
@@ -287,21 +281,19 @@ def guard_axis(x: Node, axis: int, guard: Guard) -> Node:
 
 define_op(
     "broadcast_to",
-    _broadcast_to_infer,
-    _broadcast_to_eval,
-    lambda node: View(_broadcast_to_index),
-    _broadcast_to_vjp,
-    _broadcast_to_guards,
+    infer=_broadcast_to_infer,
+    eval=lambda node, x, *shape: np.broadcast_to(x, tuple(int(size) for size in shape)),
+    lower=lambda node: View(_broadcast_to_index),
+    vjp=_broadcast_to_vjp,
+    guards=_broadcast_to_guards,
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("rows", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 4)),)),
-            Sample("columns", lambda x: broadcast_to(x, (3, 4)), (Argument((3, 1)),)),
-            Sample("both", lambda x: broadcast_to(x, (3, 4)), (Argument((1, 1)),)),
-            Sample("middle", lambda x: broadcast_to(x, (2, 5, 3)), (Argument((2, 1, 3)),)),
-            Sample("to nothing", lambda x: broadcast_to(x, (0, 4)), (Argument((1, 4)),)),
-            Sample("int", lambda x: broadcast_to(x, (2, 3)), (Argument((1, 3), "int"),), differentiable=False),
-        )
+    samples=samples(
+        ("rows", lambda x: broadcast_to(x, (3, 4)), (1, 4)),
+        ("columns", lambda x: broadcast_to(x, (3, 4)), (3, 1)),
+        ("both", lambda x: broadcast_to(x, (3, 4)), (1, 1)),
+        ("middle", lambda x: broadcast_to(x, (2, 5, 3)), (2, 1, 3)),
+        ("to nothing", lambda x: broadcast_to(x, (0, 4)), (1, 4)),
+        others=[("int", lambda x: broadcast_to(x, (2, 3)), Argument((1, 3), "int"))],
     ),
     doc="Axes of static size 1 expanded to the given sizes; the other axes keep theirs.",
     batch=_in_front,
@@ -387,20 +379,18 @@ def zeros(dtype: str, shape: Sequence[Size]) -> Node:
 
 define_op(
     "dimshuffle",
-    _dimshuffle_infer,
-    _dimshuffle_eval,
-    lambda node: View(_dimshuffle_index),
-    _dimshuffle_vjp,
+    infer=_dimshuffle_infer,
+    eval=_dimshuffle_eval,
+    lower=lambda node: View(_dimshuffle_index),
+    vjp=_dimshuffle_vjp,
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("transpose", lambda x: dimshuffle(x, (1, 0)), (Argument((3, 4)),)),
-            Sample("rotate", lambda x: dimshuffle(x, (2, 0, 1)), (Argument((2, 3, 4)),)),
-            Sample("new axes", lambda x: dimshuffle(x, ("x", 1, "x", 0)), (Argument((3, 4)),)),
-            Sample("drop", lambda x: dimshuffle(broadcast_to(x, (1, 4)), (1,)), (Argument((1, 4)),)),
-            Sample("of a scalar", lambda x: dimshuffle(x, ("x",)), (Argument(()),)),
-            Sample("of nothing", lambda x: dimshuffle(x, (1, 0)), (Argument((0, 4)),)),
-        )
+    samples=samples(
+        ("transpose", lambda x: dimshuffle(x, (1, 0)), (3, 4)),
+        ("rotate", lambda x: dimshuffle(x, (2, 0, 1)), (2, 3, 4)),
+        ("new axes", lambda x: dimshuffle(x, ("x", 1, "x", 0)), (3, 4)),
+        ("drop", lambda x: dimshuffle(broadcast_to(x, (1, 4)), (1,)), (1, 4)),
+        ("of a scalar", lambda x: dimshuffle(x, ("x",)), ()),
+        ("of nothing", lambda x: dimshuffle(x, (1, 0)), (0, 4)),
     ),
     doc="Axes in another order; 'x' is a new axis of size 1; axes left out have static size 1.",
     batch=_dimshuffle_batch,
@@ -419,14 +409,6 @@ def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if isinstance(before, int) and isinstance(after, int) and before != after:
         raise ShapeError(f"{what}: {before} elements cannot become {shape}, which has {after}")
     return Type(x.type.dtype, shape)
-
-
-def _reshape_eval(node: Node, x: Array, *shape: Array) -> Array:
-    return x.reshape(tuple(int(size) for size in shape))
-
-
-def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (reshape(cotangent, node.args[0].type.shape), *(None for _ in node.args[1:]))
 
 
 def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
@@ -494,25 +476,23 @@ def reshape(x: Node, shape: Sequence[Size]) -> Node:
 
 define_op(
     "reshape",
-    _reshape_infer,
-    _reshape_eval,
-    lambda node: View(_reshape_index),
-    _reshape_vjp,
-    _reshape_guards,
+    infer=_reshape_infer,
+    eval=lambda node, x, *shape: x.reshape(tuple(int(size) for size in shape)),
+    lower=lambda node: View(_reshape_index),
+    vjp=lambda node, cotangent: (reshape(cotangent, node.args[0].type.shape), *(None for _ in node.args[1:])),
+    guards=_reshape_guards,
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("flat", lambda x: reshape(x, (12,)), (Argument((3, 4)),)),
-            Sample("fold", lambda x: reshape(x, (2, 2, 3)), (Argument((3, 4)),)),
-            Sample("two axes in two each", lambda x: reshape(x, (2, 2, 1, 3, 2)), (Argument((4, 6)),)),
-            Sample("three axes", lambda x: reshape(x, (6, 2, 2, 1)), (Argument((2, 3, 4)),)),
-            Sample("of a vector", lambda x: reshape(x, (3, 1, 2)), (Argument((6,)),)),
-            Sample("to a scalar", lambda x: reshape(x, ()), (Argument((1, 1)),)),
-            Sample("of a scalar", lambda x: reshape(x, (1, 1)), (Argument(()),)),
-            Sample("of nothing", lambda x: reshape(x, (4, 0)), (Argument((0, 3)),)),
-            Sample("of a transpose", lambda x: reshape(dimshuffle(x, (1, 0)), (6,)), (Argument((2, 3)),)),
-            Sample("to a known size", lambda x: reshape(x, (x.type.shape[1], x.type.shape[0])), (Argument((2, 3)),)),
-        )
+    samples=samples(
+        ("flat", lambda x: reshape(x, (12,)), (3, 4)),
+        ("fold", lambda x: reshape(x, (2, 2, 3)), (3, 4)),
+        ("two axes in two each", lambda x: reshape(x, (2, 2, 1, 3, 2)), (4, 6)),
+        ("three axes", lambda x: reshape(x, (6, 2, 2, 1)), (2, 3, 4)),
+        ("of a vector", lambda x: reshape(x, (3, 1, 2)), (6,)),
+        ("to a scalar", lambda x: reshape(x, ()), (1, 1)),
+        ("of a scalar", lambda x: reshape(x, (1, 1)), ()),
+        ("of nothing", lambda x: reshape(x, (4, 0)), (0, 3)),
+        ("of a transpose", lambda x: reshape(dimshuffle(x, (1, 0)), (6,)), (2, 3)),
+        ("to a known size", lambda x: reshape(x, (x.type.shape[1], x.type.shape[0])), (2, 3)),
     ),
     doc="The elements in C order, as an array of other sizes.",
     batch=_in_front,
@@ -536,10 +516,6 @@ def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
         for k, size in enumerate(arg.type.shape):
             shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, what, f", axis {k}")
     return Type(first.type.dtype, tuple(shape))
-
-
-def _concatenate_eval(node: Node, *arrays: Array) -> Array:
-    return np.concatenate(arrays, axis=node.attrs["axis"])
 
 
 def _concatenate_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -595,23 +571,17 @@ def concatenate(parts: Sequence[Node], axis: int) -> Node:
 
 define_op(
     "concatenate",
-    _concatenate_infer,
-    _concatenate_eval,
-    _concatenate_lower,
-    _concatenate_vjp,
-    _concatenate_guards,
-    samples=Samples(
-        lambda: (
-            Sample(
-                "vectors",
-                lambda x, y, z: concatenate((x, y, z), 0),
-                (Argument((2,)), Argument((3,)), Argument((1,))),
-            ),
-            Sample("rows", lambda x, y: concatenate((x, y), 0), (Argument((2, 3)), Argument((1, 3)))),
-            Sample("columns", lambda x, y: concatenate((x, y), 1), (Argument((2, 3)), Argument((2, 2)))),
-            Sample("the same twice", lambda x: concatenate((x, x), 1), (Argument((2, 3)),)),
-            Sample("with nothing", lambda x, y: concatenate((x, y), 0), (Argument((0, 3)), Argument((2, 3)))),
-        )
+    infer=_concatenate_infer,
+    eval=lambda node, *arrays: np.concatenate(arrays, axis=node.attrs["axis"]),
+    lower=_concatenate_lower,
+    vjp=_concatenate_vjp,
+    guards=_concatenate_guards,
+    samples=samples(
+        ("vectors", lambda x, y, z: concatenate((x, y, z), 0), (2,), (3,), (1,)),
+        ("rows", lambda x, y: concatenate((x, y), 0), (2, 3), (1, 3)),
+        ("columns", lambda x, y: concatenate((x, y), 1), (2, 3), (2, 2)),
+        ("the same twice", lambda x: concatenate((x, x), 1), (2, 3)),
+        ("with nothing", lambda x, y: concatenate((x, y), 0), (0, 3), (2, 3)),
     ),
     doc="Arrays one after the other along an axis.",
     batch=shifted("axis"),
@@ -627,10 +597,6 @@ def _iota_infer(args: Sequence[Node], attrs: Attributes) -> Type:
         raise GraphTypeError(f"iota: {len(shape)} sizes; it takes one")
     check_naturals(shape, "range")
     return Type("int64", shape)
-
-
-def _iota_eval(node: Node, size: Array) -> Array:
-    return np.arange(int(size), dtype=np.int64)
 
 
 def _iota_guards(node: Node) -> Sequence[Guard]:
@@ -649,18 +615,18 @@ def iota(size: Size) -> Node:
 
 define_op(
     "iota",
-    _iota_infer,
-    _iota_eval,
-    lambda node: Iota(),
-    lambda node, cotangent: (None,),
-    _iota_guards,
+    infer=_iota_infer,
+    eval=lambda node, size: np.arange(int(size), dtype=np.int64),
+    lower=lambda node: Iota(),
+    vjp=lambda node, cotangent: (None,),
+    guards=_iota_guards,
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("fixed", lambda: iota(5), (), differentiable=False),
-            Sample("none", lambda: iota(0), (), differentiable=False),
-            Sample("as long as", lambda x: iota(x.type.shape[0]), (Argument((4,)),), differentiable=False),
-        )
+    samples=samples(
+        others=[
+            ("fixed", lambda: iota(5)),
+            ("none", lambda: iota(0)),
+            ("as long as", lambda x: iota(x.type.shape[0]), (4,)),
+        ]
     ),
     doc="The int64 vector 0, 1, …, size-1.",
 )

@@ -21,15 +21,11 @@ from graphc.ir import sizes
 from graphc.ir.lowering import Element, SegmentNumber, Segments, View, Write, Writes
 from graphc.ir.node import (
     OPS,
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
-    Lowering,
     Node,
-    Sample,
-    Samples,
     Size,
     Type,
     define_op,
@@ -38,6 +34,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.samples import Argument, Sample, Samples, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise, repeated
@@ -170,10 +167,6 @@ def _windows_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(x.type.dtype, (*outer, *(each.count for each in slidings), *(each.width for each in slidings)))
 
 
-def _windows_eval(node: Node, x: Array, *rest: Array) -> Array:
-    return np.asarray(x[_positions(_columns(rest, node.attrs["axes"]))])
-
-
 def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, slidings = node.args[0], _slidings(node)
     nothing = zeros(cotangent.type.dtype, x.type.shape)
@@ -190,10 +183,6 @@ def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 def _windows_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     return 0, _source(_slidings(node), index, element)
-
-
-def _windows_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
-    return None if any(batched[1:]) else make(node.op, args, node.attrs)
 
 
 def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
@@ -319,14 +308,6 @@ def _inc_writes(node: Node) -> Sequence[Write]:
     return [whole, *(added(*part) for part in parts)]
 
 
-def _inc_lower(node: Node) -> Lowering:
-    return Writes(_inc_writes)
-
-
-def _inc_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (cotangent, windows(cotangent, _slidings(node)), *(None for _ in node.args[2:]))
-
-
 def _inc_guards(node: Node) -> Sequence[Guard]:
     x, y = node.args[:2]
     slidings, what = _slidings(node), label_op(node)
@@ -370,11 +351,11 @@ def _shape_of(shape: tuple[int, ...], slidings: Sequence[Sliding]) -> tuple[int,
 
 WINDOWS = define_op(
     "windows",
-    _windows_infer,
-    _windows_eval,
-    lambda node: View(_windows_index),
-    _windows_vjp,
-    lambda node: _guards_of(label_op(node), node.args[0], _slidings(node)),
+    infer=_windows_infer,
+    eval=lambda node, x, *rest: np.asarray(x[_positions(_columns(rest, node.attrs["axes"]))]),
+    lower=lambda node: View(_windows_index),
+    vjp=_windows_vjp,
+    guards=lambda node: _guards_of(label_op(node), node.args[0], _slidings(node)),
     cost=0.0,
     samples=Samples(
         lambda: tuple(
@@ -383,34 +364,32 @@ WINDOWS = define_op(
         )
     ),
     doc="Windows that slide over the last axes, with strides and steps: places first, then what is within.",
-    batch=_windows_batch,
+    batch=lambda node, args, batched, size: None if any(batched[1:]) else make(node.op, args, node.attrs),
 )
 JOIN_WINDOWS = define_op(
     "join_windows",
-    _join_infer,
-    _join_eval,
-    lambda node: View(_join_index),
-    _join_vjp,
+    infer=_join_infer,
+    eval=_join_eval,
+    lower=lambda node: View(_join_index),
+    vjp=_join_vjp,
     cost=0.0,
-    samples=Samples(
-        lambda: (
-            Sample("a vector", lambda y: join_windows(y, 1), (Argument((3, 2)),)),
-            Sample("rows", lambda y: join_windows(y, 1), (Argument((2, 2, 3)),)),
-            Sample("two axes", lambda y: join_windows(y, 2), (Argument((2, 2, 3, 3, 2)),)),
-            Sample("no windows", lambda y: join_windows(y, 1), (Argument((2, 0, 3)),)),
-            Sample("windows of nothing", lambda y: join_windows(y, 1), (Argument((2, 3, 0)),)),
-        )
+    samples=samples(
+        ("a vector", lambda y: join_windows(y, 1), (3, 2)),
+        ("rows", lambda y: join_windows(y, 1), (2, 2, 3)),
+        ("two axes", lambda y: join_windows(y, 2), (2, 2, 3, 3, 2)),
+        ("no windows", lambda y: join_windows(y, 1), (2, 0, 3)),
+        ("windows of nothing", lambda y: join_windows(y, 1), (2, 3, 0)),
     ),
     doc="Windows that follow one another, as the array that they were of.",
     batch=lambda node, args, batched, size: make(node.op, args, node.attrs),
 )
 INC_WINDOWS = define_op(
     "inc_windows",
-    _inc_infer,
-    _inc_eval,
-    _inc_lower,
-    _inc_vjp,
-    _inc_guards,
+    infer=_inc_infer,
+    eval=_inc_eval,
+    lower=lambda node: Writes(_inc_writes),
+    vjp=lambda node, cotangent: (cotangent, windows(cotangent, _slidings(node)), *(None for _ in node.args[2:])),
+    guards=_inc_guards,
     samples=Samples(
         lambda: tuple(
             Sample(
@@ -520,11 +499,11 @@ def _sample(name: str, starts: Sequence[int], *columns: int) -> Sample:
 
 define_op(
     "segment_sum",
-    _infer,
-    _eval,
-    lambda node: Segments(accumulated_in(node.type.dtype) if node.ndim == 1 else node.type.dtype),
-    _vjp,
-    _guards,
+    infer=_infer,
+    eval=_eval,
+    lower=lambda node: Segments(accumulated_in(node.type.dtype) if node.ndim == 1 else node.type.dtype),
+    vjp=_vjp,
+    guards=_guards,
     samples=Samples(
         lambda: (
             _sample("a vector", (0, 2, 2, 5)),
@@ -551,10 +530,6 @@ def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type("int64", as_sizes((count,), "segment_of"))
 
 
-def _of_eval(node: Node, starts: Array, count: Array) -> Array:
-    return np.repeat(np.arange(len(starts) - 1, dtype="int64"), np.diff(starts))
-
-
 def _of_sample(name: str, starts: Sequence[int]) -> Sample:
     def build(x: Node) -> Node:
         count = x.type.shape[0]
@@ -566,10 +541,10 @@ def _of_sample(name: str, starts: Sequence[int]) -> Sample:
 
 define_op(
     "segment_of",
-    _of_infer,
-    _of_eval,
-    lambda node: SegmentNumber(),
-    lambda node, cotangent: (None, None),
+    infer=_of_infer,
+    eval=lambda node, starts, count: np.repeat(np.arange(len(starts) - 1, dtype="int64"), np.diff(starts)),
+    lower=lambda node: SegmentNumber(),
+    vjp=lambda node, cotangent: (None, None),
     samples=Samples(
         lambda: (
             _of_sample("some empty", (0, 0, 2, 2, 5)),

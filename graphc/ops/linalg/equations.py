@@ -15,7 +15,8 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of
-from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size, literal
+from graphc.ir.node import OPS, Array, Node, Size, literal
+from graphc.ir.samples import Argument, Sample, Samples, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
@@ -81,10 +82,6 @@ def _banded(ab: Array, b: Array, below: int, transposed: bool) -> Array:
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(SINGULAR) from None
     return np.asarray(found)
-
-
-def _solve_positive_banded(ab: Array, b: Array) -> Array:
-    return np.asarray(_each(_positive_banded, (2, 2), ab, b))
 
 
 NOT_POSITIVE = "Matrix is not positive definite"
@@ -162,17 +159,11 @@ define_routine(
         lengths=partial(_of_bands, pivots=True),
     ),
     "The solution x of a x = b, or of a' x = b, for a matrix a of few diagonals.",
-    Samples(
-        lambda: (
-            Sample("one below", lambda ab, b: banded_solve(_dominant(ab, 1), b, 1), (_BANDS, _SIDES)),
-            Sample("two below", lambda ab, b: banded_solve(_dominant(ab, 0), b, 2, True), (_BANDS, _SIDES)),
-            Sample(
-                "a batch",
-                lambda ab, b: banded_solve(_dominant(ab, 2), b, 0),
-                (Argument((2, 3, 4)), Argument((2, 4, 1))),
-            ),
-            Sample("nothing", partial(banded_solve, below=1), (Argument((3, 0)), Argument((0, 2)))),
-        )
+    samples(
+        ("one below", lambda ab, b: banded_solve(_dominant(ab, 1), b, 1), _BANDS, _SIDES),
+        ("two below", lambda ab, b: banded_solve(_dominant(ab, 0), b, 2, True), _BANDS, _SIDES),
+        ("a batch", lambda ab, b: banded_solve(_dominant(ab, 2), b, 0), (2, 3, 4), (2, 4, 1)),
+        ("nothing", partial(banded_solve, below=1), (3, 0), (0, 2)),
     ),
     _banded_vjp,
 )
@@ -181,18 +172,16 @@ define_routine(
         "positive_banded_solve",
         operands=("dn", "nk"),
         results=("nk",),
-        compute=_solve_positive_banded,
+        compute=lambda ab, b: np.asarray(_each(_positive_banded, (2, 2), ab, b)),
         work="ndd",
         failures=(NOT_POSITIVE,),
         spaces=("", ""),
         lengths=partial(_of_bands, pivots=False),
     ),
     "The solution x of a x = b for a positive definite matrix a of few diagonals.",
-    Samples(
-        lambda: (
-            Sample("bands", lambda ab, b: positive_banded_solve(_dominant(ab, 0), b), (_BANDS, _SIDES)),
-            Sample("nothing", positive_banded_solve, (Argument((3, 0)), Argument((0, 2)))),
-        )
+    samples(
+        ("bands", lambda ab, b: positive_banded_solve(_dominant(ab, 0), b), _BANDS, _SIDES),
+        ("nothing", positive_banded_solve, (3, 0), (0, 2)),
     ),
     _positive_banded_vjp,
 )
@@ -208,10 +197,6 @@ def toeplitz_solve(c: Node, r: Node, b: Node, on_error: str = "raise") -> Node:
 
 
 SINGULAR_MINOR = "Singular principal minor"
-
-
-def _solve_toeplitz(c: Array, r: Array, b: Array) -> Array:
-    return np.asarray(_each(_levinson, (1, 1, 2), c, r, b))
 
 
 def _levinson(c: Array, r: Array, b: Array) -> Array:
@@ -258,27 +243,17 @@ define_routine(
         "toeplitz_solve",
         operands=("n", "n", "nk"),
         results=("nk",),
-        compute=_solve_toeplitz,
+        compute=lambda c, r, b: np.asarray(_each(_levinson, (1, 1, 2), c, r, b)),
         work="nn",
         failures=(SINGULAR_MINOR,),
         spaces=("",),
         lengths=lambda letters: [sizes.multiply(2, letters["n"])],
     ),
     "The solution x of a x = b for a matrix a of constant diagonals.",
-    Samples(
-        lambda: (
-            Sample(
-                "diagonals",
-                lambda c, r, b: toeplitz_solve(_first_large(c), r, b),
-                (_DIAGONALS, _DIAGONALS, _SIDES),
-            ),
-            Sample(
-                "a batch",
-                lambda c, r, b: toeplitz_solve(_first_large(c), r, b),
-                (Argument((2, 4)), Argument((2, 4)), Argument((2, 4, 1))),
-            ),
-            Sample("nothing", toeplitz_solve, (Argument((0,)), Argument((0,)), Argument((0, 2)))),
-        )
+    samples(
+        ("diagonals", lambda c, r, b: toeplitz_solve(_first_large(c), r, b), _DIAGONALS, _DIAGONALS, _SIDES),
+        ("a batch", lambda c, r, b: toeplitz_solve(_first_large(c), r, b), (2, 4), (2, 4), (2, 4, 1)),
+        ("nothing", toeplitz_solve, (0,), (0,), (0, 2)),
     ),
     _toeplitz_vjp,
 )
@@ -362,13 +337,12 @@ define_routine(
         lengths=_of_schur,
     ),
     "Schur's form of square matrices, of real numbers, and its orthogonal matrix.",
-    Samples(
-        lambda: (
-            # no definition tells the signs
-            Sample("a matrix", lambda x: elementwise("abs", schur(x)[0]), (Argument((3, 3)),), differentiable=False),
-            Sample("a batch", lambda x: elementwise("abs", schur(x)[1]), (Argument((2, 3, 3)),), differentiable=False),
-            Sample("nothing", lambda x: schur(x)[1], (Argument((0, 0)),), differentiable=False),
-        )
+    samples(
+        others=[
+            ("a matrix", lambda x: elementwise("abs", schur(x)[0]), (3, 3)),
+            ("a batch", lambda x: elementwise("abs", schur(x)[1]), (2, 3, 3)),
+            ("nothing", lambda x: schur(x)[1], (0, 0)),
+        ]
     ),
 )
 define_routine(

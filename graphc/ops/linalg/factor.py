@@ -14,7 +14,8 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of
-from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, literal
+from graphc.ir.node import OPS, Array, Node, literal
+from graphc.ir.samples import Argument, samples
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather, set_gather
 from graphc.ops.linalg.derivatives import on_diagonal, pulled_back, triangle
@@ -67,13 +68,11 @@ define_routine(
         overwritten=(0, 0),
     ),
     "The lower triangular factor L of a = L L'; the lower triangle of a is read.",
-    Samples(
-        lambda: (
-            Sample("a matrix", lambda x: cholesky(_positive(x)), (Argument((3, 3)),)),
-            Sample("a batch", lambda x: cholesky(_positive(x)), (Argument((2, 3, 3)),)),
-            Sample("nothing", lambda x: cholesky(_positive(x)), (Argument((0, 0)),)),
-            Sample("NaN", lambda x: cholesky(x, "nan"), (Argument((3, 3), low=-2, high=-1),), differentiable=False),
-        )
+    samples(
+        ("a matrix", lambda x: cholesky(_positive(x)), (3, 3)),
+        ("a batch", lambda x: cholesky(_positive(x)), (2, 3, 3)),
+        ("nothing", lambda x: cholesky(_positive(x)), (0, 0)),
+        others=[("NaN", lambda x: cholesky(x, "nan"), Argument((3, 3), low=-2, high=-1))],
     ),
     _cholesky_vjp,
 )
@@ -112,12 +111,10 @@ define_routine(
         overwritten=(0, 0),
     ),
     "The inverse of L L' for a lower triangular L, of which the lower triangle is read.",
-    Samples(
-        lambda: (
-            Sample("a matrix", lambda x: inverse_of_factor(cholesky(_positive(x))), (Argument((3, 3)),)),
-            Sample("a batch", lambda x: inverse_of_factor(cholesky(_positive(x))), (Argument((2, 3, 3)),)),
-            Sample("nothing", inverse_of_factor, (Argument((0, 0)),)),
-        )
+    samples(
+        ("a matrix", lambda x: inverse_of_factor(cholesky(_positive(x))), (3, 3)),
+        ("a batch", lambda x: inverse_of_factor(cholesky(_positive(x))), (2, 3, 3)),
+        ("nothing", inverse_of_factor, (0, 0)),
     ),
     _inverse_of_factor_vjp,
 )
@@ -179,20 +176,13 @@ define_routine(
         overwritten=(1, 0),
     ),
     "The solution x of a x = b, or of a' x = b, for a triangular matrix a.",
-    Samples(
-        lambda: (
-            Sample("lower", triangular_solve, _SYSTEM),
-            Sample("upper", partial(triangular_solve, lower=False), _SYSTEM),
-            Sample("transposed, unit", partial(triangular_solve, transposed=True, unit=True), _SYSTEM),
-            Sample("a batch", triangular_solve, (Argument((2, 3, 3), low=1.0), Argument((2, 3, 2)))),
-            Sample("nothing", triangular_solve, (Argument((0, 0)), Argument((0, 2)))),
-            Sample(
-                "NaN",
-                partial(triangular_solve, on_error="nan"),
-                (Argument((3, 3), low=0, high=0), Argument((3, 2))),
-                differentiable=False,
-            ),
-        )
+    samples(
+        ("lower", triangular_solve, *_SYSTEM),
+        ("upper", partial(triangular_solve, lower=False), *_SYSTEM),
+        ("transposed, unit", partial(triangular_solve, transposed=True, unit=True), *_SYSTEM),
+        ("a batch", triangular_solve, Argument((2, 3, 3), low=1.0), (2, 3, 2)),
+        ("nothing", triangular_solve, (0, 0), (0, 2)),
+        others=[("NaN", partial(triangular_solve, on_error="nan"), Argument((3, 3), low=0, high=0), (3, 2))],
     ),
     _triangular_solve_vjp,
 )
@@ -263,13 +253,10 @@ define_routine(
         overwritten=(0, 0),
     ),
     "L and U in one matrix, the permutation p with a[p] = L U, and the pivots.",
-    Samples(
-        lambda: (
-            Sample("a matrix", lambda x: lu(x)[0], (Argument((3, 3)),)),
-            Sample("a batch", lambda x: lu(x)[0], (Argument((2, 3, 3)),)),
-            Sample("a permutation", lambda x: lu(x)[1], (Argument((4, 4)),), differentiable=False),
-            Sample("pivots", lambda x: lu(x)[2], (Argument((2, 4, 4)),), differentiable=False),
-        )
+    samples(
+        ("a matrix", lambda x: lu(x)[0], (3, 3)),
+        ("a batch", lambda x: lu(x)[0], (2, 3, 3)),
+        others=[("a permutation", lambda x: lu(x)[1], (4, 4)), ("pivots", lambda x: lu(x)[2], (2, 4, 4))],
     ),
     vjps=_lu_vjps,
 )
@@ -294,11 +281,11 @@ define_routine(
         lengths=lambda letters: (sizes.product((letters["m"], letters["n"])), letters["k"]),
     ),
     "L and U of matrices that need not be square, in one matrix, and the permutation p with a[p] = L U.",
-    Samples(
-        lambda: (
-            Sample("a high one", lambda x: lu_of_any(x)[0], (Argument((4, 2)),), differentiable=False),
-            Sample("broad ones", lambda x: lu_of_any(x)[0], (Argument((2, 2, 4)),), differentiable=False),
-            Sample("an order", lambda x: lu_of_any(x)[1], (Argument((5, 3)),), differentiable=False),
-        )
+    samples(
+        others=[
+            ("a high one", lambda x: lu_of_any(x)[0], (4, 2)),
+            ("broad ones", lambda x: lu_of_any(x)[0], (2, 2, 4)),
+            ("an order", lambda x: lu_of_any(x)[1], (5, 3)),
+        ]
     ),
 )

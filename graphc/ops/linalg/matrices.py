@@ -17,22 +17,8 @@ from graphc.arrays.dtypes import is_float
 from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.body import item
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Attributes,
-    Guard,
-    Node,
-    Sample,
-    Samples,
-    Type,
-    define_op,
-    describe,
-    lazy_format,
-    literal,
-    make,
-)
+from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Type, define_op, describe, lazy_format, literal, make
+from graphc.ir.samples import Argument, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import aligned, elementwise
@@ -155,21 +141,19 @@ _SQUARE, _BATCH = Argument((3, 3)), Argument((2, 3, 3))
 
 define_op(
     "solve",
-    _solve_infer,
-    _solve_eval,
-    lambda node: PYTHON,
-    _solve_vjp,
-    _solve_guards,
+    infer=_solve_infer,
+    eval=_solve_eval,
+    lower=lambda node: PYTHON,
+    vjp=_solve_vjp,
+    guards=_solve_guards,
     cost=30.0,
-    samples=Samples(
-        lambda: (
-            Sample("one column", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 1)))),
-            Sample("transposed", lambda a, b: solve(_regular(a), b, transposed=True), (_SQUARE, Argument((3, 2)))),
-            Sample("a batch", lambda a, b: solve(_regular(a), b), (_BATCH, Argument((2, 3, 2)))),
-            Sample("positive", lambda a, b: solve(_positive(a), b, "positive"), (_SQUARE, Argument((3, 2)))),
-            Sample("no columns", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 0)))),
-            Sample("nothing", solve, (Argument((0, 0)), Argument((0, 2)))),
-        )
+    samples=samples(
+        ("one column", lambda a, b: solve(_regular(a), b), _SQUARE, (3, 1)),
+        ("transposed", lambda a, b: solve(_regular(a), b, transposed=True), _SQUARE, (3, 2)),
+        ("a batch", lambda a, b: solve(_regular(a), b), _BATCH, (2, 3, 2)),
+        ("positive", lambda a, b: solve(_positive(a), b, "positive"), _SQUARE, (3, 2)),
+        ("no columns", lambda a, b: solve(_regular(a), b), _SQUARE, (3, 0)),
+        ("nothing", solve, (0, 0), (0, 2)),
     ),
     doc="x with a x = b, or a' x = b; singular: LinAlgError or NaN.",
     batch=aligned,
@@ -191,18 +175,16 @@ def inverse(a: Node, on_error: str = "raise") -> Node:
 
 define_op(
     "inverse",
-    _of_one("inverse", 2),
-    lambda node, a: each(node, np.linalg.inv, a),
-    lambda node: PYTHON,
-    _inverse_vjp,
-    square_guards,
+    infer=_of_one("inverse", 2),
+    eval=lambda node, a: each(node, np.linalg.inv, a),
+    lower=lambda node: PYTHON,
+    vjp=_inverse_vjp,
+    guards=square_guards,
     cost=30.0,
-    samples=Samples(
-        lambda: (
-            Sample("a matrix", lambda a: inverse(_regular(a)), (_SQUARE,)),
-            Sample("a batch", lambda a: inverse(_regular(a)), (_BATCH,)),
-            Sample("nothing", inverse, (Argument((0, 0)),)),
-        )
+    samples=samples(
+        ("a matrix", lambda a: inverse(_regular(a)), _SQUARE),
+        ("a batch", lambda a: inverse(_regular(a)), _BATCH),
+        ("nothing", inverse, (0, 0)),
     ),
     doc="The inverse of a square matrix; singular: LinAlgError or NaN.",
     batch=aligned,
@@ -262,18 +244,14 @@ def _cofactors_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 define_op(
     "cofactors",
-    _of_one("cofactors", 2),
-    _cofactors_eval,
-    lambda node: PYTHON,
-    _cofactors_vjp,
-    square_guards,
+    infer=_of_one("cofactors", 2),
+    eval=_cofactors_eval,
+    lower=lambda node: PYTHON,
+    vjp=_cofactors_vjp,
+    guards=square_guards,
     cost=30.0,
-    samples=Samples(
-        lambda: (
-            Sample("a matrix", cofactors, (_SQUARE,)),
-            Sample("a batch", cofactors, (_BATCH,)),
-            Sample("nothing", cofactors, (Argument((0, 0)),), differentiable=False),
-        )
+    samples=samples(
+        ("a matrix", cofactors, _SQUARE), ("a batch", cofactors, _BATCH), others=[("nothing", cofactors, (0, 0))]
     ),
     doc="The cofactors of a square matrix, its transposed adjugate; of singular ones too.",
     batch=aligned,
@@ -307,19 +285,13 @@ def _determinant(
 
     define_op(
         name,
-        _of_one(name, 0),
-        lambda node, a: each(node, compute, a),
-        lambda node: PYTHON,
-        vjp,
-        square_guards,
+        infer=_of_one(name, 0),
+        eval=lambda node, a: each(node, compute, a),
+        lower=lambda node: PYTHON,
+        vjp=vjp,
+        guards=square_guards,
         cost=30.0,
-        samples=Samples(
-            lambda: (
-                Sample("a matrix", build, (_SQUARE,)),
-                Sample("a batch", build, (_BATCH,)),
-                Sample("nothing", build, (Argument((0, 0)),), differentiable=False),
-            )
-        ),
+        samples=samples(("a matrix", build, _SQUARE), ("a batch", build, _BATCH), others=[("nothing", build, (0, 0))]),
         doc=doc,
         batch=aligned,
     )

@@ -34,15 +34,12 @@ from graphc.ir.lowering import (
 from graphc.ir.node import (
     LEAVES,
     OPS,
-    Argument,
     Array,
     Attributes,
     Guard,
     Index,
     Lowering,
     Node,
-    Sample,
-    Samples,
     Size,
     Type,
     constant_value,
@@ -52,6 +49,7 @@ from graphc.ir.node import (
     lazy_text,
     make,
 )
+from graphc.ir.samples import Argument, samples
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import (
@@ -216,26 +214,24 @@ def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
 
 define_op(
     "matmul",
-    _matmul_infer,
-    _matmul_eval,
-    _matmul_lower,
-    _matmul_vjp,
-    _matmul_guards,
+    infer=_matmul_infer,
+    eval=_matmul_eval,
+    lower=_matmul_lower,
+    vjp=_matmul_vjp,
+    guards=_matmul_guards,
     cost=8.0,
-    samples=Samples(
-        lambda: (
-            Sample("vectors", matmul, (Argument((4,)), Argument((4,)))),
-            Sample("vector and matrix", matmul, (Argument((4,)), Argument((4, 3)))),
-            Sample("matrix and vector", matmul, (Argument((3, 4)), Argument((4,)))),
-            Sample("matrices", matmul, (Argument((3, 4)), Argument((4, 2)))),
-            Sample("a transpose", lambda a, b: matmul(transpose(a), b), (Argument((4, 3)), Argument((4, 2)))),
-            Sample("a square", lambda a: matmul(a, a), (Argument((3, 3)),)),
-            Sample("a batch", matmul, (Argument((2, 3, 4)), Argument((2, 4, 5)))),
-            Sample("two batches", matmul, (Argument((2, 2, 1, 3)), Argument((2, 2, 3, 2)))),
-            Sample("nothing summed", matmul, (Argument((3, 0)), Argument((0, 2)))),
-            Sample("no rows", matmul, (Argument((0, 3)), Argument((3, 2)))),
-            Sample("ints", matmul, (Argument((3, 4), "int"), Argument((4, 2), "int")), differentiable=False),
-        )
+    samples=samples(
+        ("vectors", matmul, (4,), (4,)),
+        ("vector and matrix", matmul, (4,), (4, 3)),
+        ("matrix and vector", matmul, (3, 4), (4,)),
+        ("matrices", matmul, (3, 4), (4, 2)),
+        ("a transpose", lambda a, b: matmul(transpose(a), b), (4, 3), (4, 2)),
+        ("a square", lambda a: matmul(a, a), (3, 3)),
+        ("a batch", matmul, (2, 3, 4), (2, 4, 5)),
+        ("two batches", matmul, (2, 2, 1, 3), (2, 2, 3, 2)),
+        ("nothing summed", matmul, (3, 0), (0, 2)),
+        ("no rows", matmul, (0, 3), (3, 2)),
+        others=[("ints", matmul, Argument((3, 4), "int"), Argument((4, 2), "int"))],
     ),
     doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
     batch=_matmul_batch,
@@ -295,10 +291,6 @@ def _product_loops(node: Node) -> int:
     return max(node.ndim - 3, 0)
 
 
-def _product_work(node: Node) -> list[Size]:
-    return [*node.type.shape, as_product(node.args).a.type.shape[-1]]
-
-
 def _product_added(node: Node) -> tuple[Node, Node] | None:
     parts = as_product(node.args)
     return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
@@ -321,7 +313,7 @@ def _product_by_rows(node: Node) -> ByRows | None:
 PRODUCT = Call(
     _product_symbol,
     _product_passed,
-    _product_work,
+    lambda node: [*node.type.shape, as_product(node.args).a.type.shape[-1]],
     loops=_product_loops,
     is_product=True,
     added=_product_added,
@@ -393,34 +385,20 @@ _GEMM = (Argument((3, 2)), Argument(()), Argument((3, 4)), Argument((4, 2)), Arg
 
 define_op(
     "gemm",
-    _gemm_infer,
-    _gemm_eval,
-    lambda node: PRODUCT,
-    _gemm_vjp,
-    _gemm_guards,
+    infer=_gemm_infer,
+    eval=_gemm_eval,
+    lower=lambda node: PRODUCT,
+    vjp=_gemm_vjp,
+    guards=_gemm_guards,
     cost=8.0,
-    samples=Samples(
-        lambda: (
-            Sample("matrices", gemm, _GEMM),
-            Sample("scaled", scaled_matmul, _GEMM[1:4]),
-            Sample("a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))),
-            Sample(
-                "a vector from the left",
-                gemm,
-                (Argument((4,)), Argument(()), Argument((3,)), Argument((3, 4)), Argument(())),
-            ),
-            Sample(
-                "a batch",
-                gemm,
-                (Argument((2, 3, 2)), Argument(()), Argument((2, 3, 4)), Argument((2, 4, 2)), Argument(())),
-            ),
-            Sample("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), _GEMM),
-            Sample(
-                "nothing summed",
-                gemm,
-                (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
-            ),
-        )
+    samples=samples(
+        ("matrices", gemm, *_GEMM),
+        ("scaled", scaled_matmul, *_GEMM[1:4]),
+        ("a vector", gemm, (3,), (), (3, 4), (4,), ()),
+        ("a vector from the left", gemm, (4,), (), (3,), (3, 4), ()),
+        ("a batch", gemm, (2, 3, 2), (), (2, 3, 4), (2, 4, 2), ()),
+        ("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), *_GEMM),
+        ("nothing summed", gemm, (3, 2), (), (3, 0), (0, 2), ()),
     ),
     doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
 )

@@ -31,7 +31,6 @@ from graphc.ir.node import (
     Guard,
     Node,
     Op,
-    Samples,
     Size,
     Type,
     Vjp,
@@ -42,6 +41,7 @@ from graphc.ir.node import (
     make,
     tuple_of,
 )
+from graphc.ir.samples import Samples
 from graphc.ops.elementwise import describe_origin, repeated
 from graphc.ops.shape import equality_guard, label_op, label_origin
 from graphc.startup.record import record
@@ -63,17 +63,9 @@ ON_ERROR = "on_error"
 """The attribute that says what is done about a matrix on which a routine fails: "raise" or "nan"."""
 
 
-def _no_letters(letters: Letters) -> Letters:
-    return {}
-
-
 def shorter(letters: Letters) -> Letters:
     """The shorter side k of m x n matrices."""
     return {"k": sizes.minimum(letters["m"], letters["n"])}
-
-
-def _no_lengths(letters: Letters) -> Sequence[Size]:
-    return ()
 
 
 @record()
@@ -96,9 +88,9 @@ class Routine:
     work: str
     flags: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    derived: Callable[[Letters], Letters] = _no_letters
+    derived: Callable[[Letters], Letters] = lambda letters: {}
     spaces: tuple[str, ...] = ()
-    lengths: Callable[[Letters], Sequence[Size]] = _no_lengths
+    lengths: Callable[[Letters], Sequence[Size]] = lambda letters: ()
     overwritten: tuple[int, int] | None = None
 
     @property
@@ -151,11 +143,11 @@ def define_routine(
 
     return define_op(
         routine.name,
-        infer,
-        evaluate,
-        lower,
-        vjp,
-        guards,
+        infer=infer,
+        eval=evaluate,
+        lower=lower,
+        vjp=vjp,
+        guards=guards,
         cost=100.0,
         samples=samples,
         doc=doc,

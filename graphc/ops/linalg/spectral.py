@@ -13,7 +13,8 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.body import items_of
-from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size
+from graphc.ir.node import OPS, Array, Node, Size
+from graphc.ir.samples import Argument, Sample, Samples
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg.derivatives import (
     eig_vjps,
@@ -193,10 +194,6 @@ def _eigh(a: Array, lower: bool) -> tuple[Array, Array]:
     return values, vectors
 
 
-def _eigvalsh(a: Array, lower: bool) -> Array:
-    return np.linalg.eigvalsh(a, "L" if lower else "U")
-
-
 def _symmetric(x: Node) -> Node:
     return elementwise("add", x, transpose(x))
 
@@ -222,7 +219,7 @@ define_routine(
         "eigvalsh",
         ("nn",),
         ("n",),
-        _eigvalsh,
+        lambda a, lower: np.linalg.eigvalsh(a, "L" if lower else "U"),
         "nnn",
         ("lower",),
         (NOT_CONVERGED,),

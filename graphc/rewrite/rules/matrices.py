@@ -347,13 +347,9 @@ def _product(x: Node) -> Node:
     return reduction("prod", x, (x.ndim - 1,))
 
 
-def _sum_of_logs(diagonal: Node) -> Node:
-    return reduce_sum(elementwise("log", elementwise("abs", diagonal)), (diagonal.ndim - 1,))
-
-
 OF_DIAGONAL: dict[str, Callable[[Node], Node]] = {
     "det": _product,
-    "logabsdet": _sum_of_logs,
+    "logabsdet": lambda diagonal: reduce_sum(elementwise("log", elementwise("abs", diagonal)), (diagonal.ndim - 1,)),
     "detsign": lambda diagonal: _product(elementwise("sign", diagonal)),
 }
 """The determinant ops of a triangular matrix, as functions of its diagonal."""
