@@ -29,12 +29,10 @@ from graphc.ir.source_lines import program_line
 from graphc.ir.traced import TRACE
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
+from graphc.tensor.creations import SCIPYS
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.tracing.identity import content_of
 from graphc.trees import leaves
-
-MODULES = "integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
-"""The modules whose functions are exchanged; those of `ndimage` and `spatial` for errors."""
 
 CLASSES = "rv_generic rv_continuous rv_discrete".split()
 """The classes of distributions whose methods are exchanged; so are those of distributions of vectors."""
@@ -141,15 +139,20 @@ def _is_of_vectors(item: Any) -> bool:
 
 def replace() -> None:
     """Give the functions of SciPy's that are imported their other code."""
-    for module in MODULES:
+    for module in SCIPYS:
         if f"scipy.{module}" in sys.modules:
-            for function, _, code in _exchanges(module):
-                function.__code__ = code
+            replace_in(module)
+
+
+def replace_in(module: str) -> None:
+    """Give the functions of one module of SciPy's their other code."""
+    for function, _, code in _exchanges(module):
+        function.__code__ = code
 
 
 def restore() -> None:
     """Give them back their own."""
-    for module in MODULES:
+    for module in SCIPYS:
         if f"scipy.{module}" in sys.modules:
             for function, code, _ in _exchanges(module):
                 function.__code__ = code

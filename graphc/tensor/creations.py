@@ -497,7 +497,21 @@ def _add(module: Any, name: str, own: Any, replacement: Any) -> None:
         setattr(module, name, replacement)
 
 
-LATE = {"numpy.random": add_drawing, "numpy.polynomial.polyutils": add_polynomials, "datetime": add_dates}
+def exchange(module: Any) -> None:
+    """Exchange the functions of a module of SciPy's that is imported while a function is traced."""
+    with LOCK:
+        if COUNT[0]:
+            HOOKS.scipys.replace_in(module.__name__.removeprefix("scipy."))
+
+
+SCIPYS = "integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
+"""The modules of SciPy's whose functions are exchanged; those of `ndimage` and `spatial` for errors."""
+LATE = {
+    "numpy.random": add_drawing,
+    "numpy.polynomial.polyutils": add_polynomials,
+    "datetime": add_dates,
+    **{f"scipy.{name}": exchange for name in SCIPYS},
+}
 """Modules that are imported late, and what adds their functions."""
 
 
@@ -521,7 +535,6 @@ class WhenImported:
 for _late, _added in LATE.items():
     if _late in sys.modules:
         _added(sys.modules[_late])
-if not all(_late in sys.modules for _late in LATE):
-    sys.meta_path.insert(0, WhenImported())
+sys.meta_path.insert(0, WhenImported())
 
 HOOKS.creations = sys.modules[__name__]

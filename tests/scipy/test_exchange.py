@@ -3,6 +3,8 @@
 # ruff: noqa: PLW0108 - the lambdas are programs
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -129,3 +131,24 @@ def test_solvers_of_functions_that_take_tensors_from_around_them() -> None:
     np.testing.assert_allclose(graphc.jit(fitted)(0.5), 0.5, atol=1e-6)
     with pytest.raises(GraphTypeError, match="optimize.direct with a function of symbolic arrays"):
         graphc.jit(lambda a: scipy.optimize.direct(lambda x: ((x - a) ** 2).sum(), [(0.0, 1.0)]).x)(0.5)
+
+
+LATE = """
+import sys
+import numpy as np, scipy, graphc
+
+def f(x):
+    from scipy.stats import norm
+    return norm.logpdf(scipy.signal.lfilter([1.0, 0.5], [1.0, -0.3], x))
+
+assert not {"scipy.stats", "scipy.signal"} & sys.modules.keys()
+x = np.array([0.5, -1.0, 2.0])
+got = graphc.jit(f, mode="interpreted")(x)
+np.testing.assert_allclose(got, f(x), rtol=1e-12)
+"""
+
+
+def test_modules_that_are_imported_while_a_function_is_traced() -> None:
+    """SciPy imports its parts when they are asked for, which may be in the function."""
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
