@@ -201,23 +201,28 @@ def _member(name: str, content: bytes) -> bytes:
 
 
 def package_text(name: str, libraries: str) -> str:
-    """A file for pkg-config, which finds the library beside it."""
+    """A file for pkg-config, which finds the library beside it, and so does a program that is linked by it."""
     return (
         f"prefix=${{pcfiledir}}\nName: {name}\nDescription: a function compiled by graphc\nVersion: {VERSION}\n"
-        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} {libraries}\nLibs.private: -lm\n"
+        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -Wl,-rpath,${{prefix}} -l{name} {libraries}\nLibs.private: -lm\n"
     )
 
 
 def cmake_text(name: str, libraries: str) -> str:
-    """A snippet for CMake: include(model.cmake), then target_link_libraries(program {name})."""
-    others = " ".join(each.removeprefix("-l") for each in (*libraries.split(), "-lm"))
-    return (
-        f"add_library({name} STATIC IMPORTED)\n"
-        f"set_target_properties({name} PROPERTIES\n"
-        f'  IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/lib{name}.a"\n'
-        f'  INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}"\n'
-        f'  INTERFACE_LINK_LIBRARIES "{others.replace(" ", ";")}")\n'
-    )
+    """A snippet for CMake: include(model.cmake), then target_link_libraries(program {name}), or {name}_shared, of which
+    CMake writes the folder into programs that it builds."""
+    others = " ".join(each.removeprefix("-l") for each in (*libraries.split(), "-lm")).replace(" ", ";")
+
+    def target(target: str, kind: str, file: str) -> str:
+        return (
+            f"add_library({target} {kind} IMPORTED)\n"
+            f"set_target_properties({target} PROPERTIES\n"
+            f'  IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/{file}"\n'
+            f'  INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}"\n'
+            f'  INTERFACE_LINK_LIBRARIES "{others}")\n'
+        )
+
+    return target(name, "STATIC", f"lib{name}.a") + target(f"{name}_shared", "SHARED", f"lib{name}.so")
 
 
 def example(function: CFunction, libraries: str) -> Iterator[str]:

@@ -32,7 +32,8 @@ from graphc.functions.convention import Convention, name_positions
 from graphc.functions.native import Compiled
 from graphc.functions.saved_rows import record_of
 from graphc.ir.frozen import FrozenArray
-from graphc.ir.node import Array, Node, variable
+from graphc.ir.node import CONSTANT, Array, Node, variable
+from graphc.ir.source_lines import Where, Words
 from graphc.ir.walk import Graph, substitute
 from graphc.options import NATIVE, options
 from graphc.startup.hooks import HOOKS
@@ -157,13 +158,30 @@ class RestoredGraph:
             for digest, value in constants_of(self.opened, self.header).items()
         }
         graph: Graph = import_module("graphc.ir.parse").parse_graph(text, frozen, self.inputs)
+        if "lines" in self.header:
+            set_lines(graph, *marshal.loads(self.opened.blob(self.header["lines"])))
         return graph
 
     @cached_property
     def outputs(self) -> list[Node]:
         """The results, then the new values of updated variables."""
         results, leaves, news = parts_of(self.graph, len(self.variables), len(self.header["updated"]))
-        return substitute([*results, *news], dict(zip(leaves, self.variables, strict=True)))
+        variables = dict(zip(leaves, self.variables, strict=True))
+        for leaf, own in variables.items():
+            own.where = leaf.where
+        return substitute([*results, *news], variables)
+
+
+def set_lines(graph: Graph, files: Sequence[str], rows: Sequence[Any]) -> None:
+    """Let the nodes of a graph have the names, and the lines of the program, of those that were saved
+    (saved.lines_of)."""
+    for node, (name, *place) in zip(import_module("graphc.ir.text").all_in_order(graph), rows, strict=True):
+        if node.op is CONSTANT:  # others may have it too
+            continue
+        node.name, node.where = name, None
+        if place:
+            file, line, derivative, *words = place
+            node.where = Where(files[file], line, Words(*words) if words else None, derivative)
 
 
 def graph_text(opened: Opened, header: Mapping[str, Any]) -> str:

@@ -18,10 +18,13 @@ code through an edit or an upgrade of what compiles.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from os.path import basename
 from typing import Any
 
+from graphc.codegen.cache.store import MARSHAL_VERSION
 from graphc.codegen.pipeline.restore import large_constants
 from graphc.errors import GraphcError
 from graphc.functions.archive import Blobs, Place, blobs_for, is_open, path_of, write_file
@@ -29,8 +32,8 @@ from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.functions.saved_rows import code_row, input_row
 from graphc.ir.body import nodes_within
-from graphc.ir.text import graph_key_text
-from graphc.ir.walk import node_set
+from graphc.ir.text import all_in_order, graph_key_text
+from graphc.ir.walk import Graph, node_set
 from graphc.ops.custom import OWN
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
@@ -76,6 +79,7 @@ def plain_row(function: Function, blobs: Blobs) -> dict[str, Any]:
         "kernel": kernel.name,
         "mode": function.mode,
         "graph": blobs.add(graph_key_text(kernel.whole).encode()),
+        "lines": blobs.add(lines_of(kernel.whole)),
         "results": len(kernel.outputs),
         "returns": kernel.returns,
         "threads": kernel.threads,
@@ -88,6 +92,20 @@ def plain_row(function: Function, blobs: Blobs) -> dict[str, Any]:
         "constants": {digest: blobs.add_value(value) for digest, value in large_constants(kernel).items()},
         "codes": [code] if isinstance(function, Compiled) and (code := code_row(function.key, blobs)) else [],
     }
+
+
+def lines_of(graph: Graph) -> bytes:
+    """Return what messages say of the nodes of a graph, in order: the names of files, and for each node its name, the
+    number of its file, its line, whether a derivative was taken there, and the wording of a check; the name alone where
+    no line is known."""
+    nodes = [*all_in_order(graph)]
+    files = {name: n for n, name in enumerate(dict.fromkeys(basename(each.where.file) for each in nodes if each.where))}
+    rows: list[tuple[Any, ...]] = []
+    for node in nodes:
+        where, words = node.where, node.where and node.where.words
+        place = (files[basename(where.file)], where.line, where.derivative) if where else ()
+        rows.append((node.name, *place, *((str(words.message), words.turned) if words else ())))
+    return marshal.dumps(([*files], rows), MARSHAL_VERSION)
 
 
 def _is_plain(function: Function) -> bool:

@@ -78,7 +78,7 @@ def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
 
 def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
     """The text of a graph; `contents` prints a constant array."""
-    order = toposort((*graph.outputs, *graph.inputs), _needs, lambda node: node.op.name)
+    order = _in_order(graph)
     leaves = _group_leaves(graph, order)
     refs = _name_leaves(leaves)
     lines: list[str] = []
@@ -111,6 +111,18 @@ def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
     ]
     outputs = ("outputs " + ", ".join(refs[output] for output in graph.outputs)).rstrip()
     return "\n".join([*heads, *lines, outputs, ""])
+
+
+def _in_order(graph: Graph) -> list[Node]:
+    return toposort((*graph.outputs, *graph.inputs), _needs, lambda node: node.op.name)
+
+
+def all_in_order(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of its bodies, in an order that another graph of the same text has too."""
+    for node in _in_order(graph):
+        yield node
+        for body in bodies_of(node).values():
+            yield from all_in_order(Graph(body.params, body.results))
 
 
 def graph_of(outputs: tuple[Node, ...]) -> Graph:

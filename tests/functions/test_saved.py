@@ -7,6 +7,7 @@ import inspect
 import io
 import os
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -101,6 +102,29 @@ def test_a_function_that_was_loaded_does_the_same(name: str, mode: str, tmp_path
         np.testing.assert_array_equal(new_leaf.get_value(), old_leaf.get_value())
     with pytest.raises(GraphcError):
         loaded("text", *arguments[1:])
+
+
+def test_messages_of_what_was_loaded_name_the_lines_of_the_program_that_was_saved(tmp_path: Path) -> None:
+    program = """
+    x, y, w = T.dmatrix("x"), T.dvector("y"), graphc.shared(np.ones(3), name="w")
+    states, _ = graphc.scan(lambda row, total: total + T.dot(row, w), [x], outputs_info=[T.constant(0.0)])
+    joined = T.concatenate([x, T.stack([y, y])])
+    f = graphc.function([x, y], [states[-1], joined, T.grad(states[-1], w)])
+    """
+    made: dict[str, Any] = {"graphc": graphc, "T": T, "np": np}
+    exec(compile(textwrap.dedent(program), "/no/such/folder/model.py", "exec"), made)
+    made["f"].save(tmp_path / "f.graphc")
+    assert b"/no/such/folder" not in (tmp_path / "f.graphc").read_bytes()
+    loaded, seen = graphc.load(tmp_path / "f.graphc"), set()
+    for sizes in ((2, 4), (3, 2)):
+        texts = []
+        for function in (made["f"], loaded):
+            with pytest.raises(ValueError, match=r"model\.py:\d") as caught:
+                function(np.ones((2, sizes[0])), np.ones(sizes[1]))
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+        seen |= {*re.findall(r"model\.py:\d", texts[0])}
+    assert len(seen) > 2
 
 
 def test_code_in_the_file_is_taken_and_a_graph_without_code_is_compiled(tmp_path: Path) -> None:
