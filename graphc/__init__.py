@@ -25,9 +25,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
-from graphc.startup.hooks import HOOKS, install
+from graphc.startup.hooks import HOOKS, install, nearest
 from graphc.startup.imports import import_numpy, importing
-from graphc.startup.lazy import nearest
 from graphc.startup.versions import VERSION, warn_of_versions
 
 HOOKS.modules = {
@@ -201,8 +200,7 @@ config: Any = options
 
 def parse_graph(text: str) -> Graph:
     """The graph of a text that `print_graph` made, with fresh leaves. Raises ParseError, naming the line."""
-    graph: Graph = import_module("graphc.ir.parse").parse_graph(text)  # hardly any program reads graphs
-    return graph
+    return import_module("graphc.ir.parse").parse_graph(text)  # hardly any program reads graphs
 
 
 def compilations() -> int:

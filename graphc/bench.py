@@ -260,8 +260,7 @@ def _in_process(form: str, name: str, repeat: int, folder: str) -> Measurements:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise GraphcError(f"workload {name} failed:\n{done.stderr}")
-    measurements: Measurements = json.loads(done.stdout)
-    return measurements
+    return json.loads(done.stdout)
 
 
 def make(workload: Workload, mode: str) -> tuple[Function, float, float]:

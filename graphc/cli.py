@@ -1,23 +1,47 @@
 """The command line: `graphc bench|cache|compile|docs|export|info|options|show`, also as `python -m graphc`.
 
 In: arguments. Out: text on standard output and an exit code: 0, 1 where modes disagree, 2 for arguments that are wrong.
+
+`graphc compile` and `cache why` run a program to its end as it would alone. Functions that are not in the cache run in
+the interpreted mode meanwhile: `compile_program` has other processes compile them, several at a time, for one target or
+more, also for processors that this machine cannot run.
+
+    compile_program("model.py", [], ["haswell", "skylake-avx512"])
+        [Outcome(name="train", where="model.py:12", target="haswell", seconds=1.4, error=""), ...]
+    explain_program("model.py", [])
+        (7, [Missing(name="train", where="model.py:12", why="differences from the most similar of 3 ...")])
+
+`graphc docs` has the pages of the documentation: those of the code have the names of their folders: "rooms/cache". A
+checkout has them beside the package, a wheel in share/doc/graphc of the environment.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from graphc import bench
 from graphc.codegen.cache import manage, store
+from graphc.codegen.cache.files import make_folder
+from graphc.codegen.cache.key import for_target
 from graphc.codegen.llvm import cpu
+from graphc.codegen.pipeline.background import QUEUE, Job, can_build
+from graphc.codegen.pipeline.build import key_of
+from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import GraphcError
+from graphc.functions.background import Background
+from graphc.functions.callables import Function, FunctionRequest, Interpreted
+from graphc.ir.node import user_line
 from graphc.options import NATIVE, OPTIONS, TARGETS, options
+from graphc.startup.process import PROCESS
+from graphc.startup.record import record
 from graphc.startup.versions import TESTED, VERSION, version_of
 
 TOLERANCE = 1e-9
@@ -167,8 +191,7 @@ def run_list(parsed: argparse.Namespace) -> int:
 
 def run_why(parsed: argparse.Namespace) -> int:
     """Tell why the cache lacks functions of a program; 1 where it does."""
-    ahead = import_module("graphc.ahead")
-    hits, missing = ahead.explain_program(parsed.program, parsed.arguments)
+    hits, missing = explain_program(parsed.program, parsed.arguments)
     for each in missing:
         print(f"{each.name} ({each.where}) is not in the cache: {each.why}")
     print(f"{hits} of {hits + len(missing)} kernels are in the cache")
@@ -229,12 +252,11 @@ def run_size(parsed: argparse.Namespace) -> int:
 
 def run_compile(parsed: argparse.Namespace) -> int:
     """Compile the functions of a program; 1 where one could not be, or the program raised."""
-    ahead = import_module("graphc.ahead")
     targets = [target.strip() for target in parsed.target.split(",") if target.strip()] or [options.target]
     problem = ""
     try:
-        outcomes = ahead.compile_program(parsed.program, parsed.arguments, targets)
-    except ahead.ProgramError as error:
+        outcomes: Sequence[Outcome] = compile_program(parsed.program, parsed.arguments, targets)
+    except ProgramError as error:
         outcomes, problem = error.outcomes, str(error)
     for each in outcomes:
         how = each.error or (f"compiled in {each.seconds:.1f} s" if each.seconds else "was in the cache")
@@ -248,11 +270,10 @@ def run_compile(parsed: argparse.Namespace) -> int:
 
 def run_docs(parsed: argparse.Namespace) -> int:
     """List the pages with their paths, or print one."""
-    found = import_module("graphc.pages")
     if parsed.page is not None:
-        print(found.page(parsed.page), end="")
+        print(page(parsed.page), end="")
         return 0
-    for name, path in found.pages().items():
+    for name, path in pages().items():
         print(f"{name:20} {path}")
     return 0
 
@@ -305,3 +326,171 @@ def run_options(parsed: argparse.Namespace) -> int:
     for line in repr(options).splitlines():
         print(f"{line:60}  GRAPHC_{line.partition(' ')[0].upper()}")
     return 0
+
+
+# --- programs that fill the cache, or ask why it lacks their functions ------------------------------------------------
+
+
+@record()
+class Outcome:
+    """A function's kernel and a target. seconds: of the process that compiled it, 0.0 where the cache had it. error:
+    why it could not be compiled, else ""."""
+
+    name: str
+    where: str
+    target: str
+    seconds: float
+    error: str
+
+
+@record()
+class Missing:
+    """A function that the cache lacks. why: the difference from the most similar entry."""
+
+    name: str
+    where: str
+    why: str
+
+
+class Filling:
+    """The planner of `compile_program`: it has kernels compiled for all targets, and makes functions that run
+    interpreted until this machine has code for one of the targets that it runs."""
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self.targets = targets
+        self.known: list[Outcome] = []
+        self.jobs: list[tuple[str, Job]] = []
+
+    def __call__(self, wanted: FunctionRequest) -> Function | None:
+        where = str(user_line() or wanted.kernel.name)
+        own = [job for stage in wanted.stages for job in self.added(stage, where) if job.target == options.target]
+        if wanted.is_cached and options.target in self.targets:
+            return None
+        return Background(wanted, own) if own else Interpreted(wanted.kernel, wanted.call, wanted.profile)
+
+    def added(self, kernel: Kernel, where: str) -> list[Job]:
+        """Have a kernel compiled for those targets for which the cache has no code; return the jobs."""
+        jobs, key = [], key_of(kernel)
+        for target in self.targets:
+            job = None if store.holds(for_target(key, target)) else QUEUE.add(kernel, target)
+            if job is not None:
+                jobs.append(job)
+            elif can_build(kernel):
+                self.known.append(Outcome(kernel.name, where, target, 0.0, ""))
+            else:
+                self.known.append(Outcome(kernel.name, where, target, 0.0, "it calls Python functions of the program"))
+        self.jobs += [(where, job) for job in jobs]
+        return jobs
+
+    def outcomes(self) -> list[Outcome]:
+        """Wait for all, and return what became of them."""
+        QUEUE.wait()
+        made = [Outcome(job.kernel.name, where, job.target, job.seconds, job.error) for where, job in self.jobs]
+        return [*self.known, *made]
+
+
+class Asking:
+    """The planner of `explain_program`: it counts the kernels that the cache has, and explains why it lacks others."""
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.missing: list[Missing] = []
+
+    def __call__(self, wanted: FunctionRequest) -> Function | None:
+        if wanted.is_cached:
+            self.hits += 1
+            return None
+        for stage in wanted.stages:
+            key = key_of(stage)
+            if store.holds(key):
+                self.hits += 1
+            else:
+                self.missing.append(Missing(stage.name, str(user_line() or stage.name), manage.explain_miss(key)))
+        return Interpreted(wanted.kernel, wanted.call, wanted.profile)
+
+
+def compile_program(path: str, arguments: Sequence[str], targets: Sequence[str]) -> list[Outcome]:
+    """Run a program, and compile all functions that it makes for each of `targets` into the cache.
+
+    Code for named targets then serves functions of the target "native" too where there is none for them, as after an
+    import. Where code depends on the values of a call (sizes that a traced function asks for), it is compiled for those
+    that the program gives. Raises GraphcError for an unknown target, and where the cache is switched off; ProgramError
+    where the program raises, when all that it made until then is compiled.
+    """
+    unknown = [target for target in targets if target not in TARGETS]
+    if unknown:
+        raise GraphcError(f"--target {unknown[0]}: must be one of {', '.join(TARGETS)}")
+    if not options.cache:
+        raise GraphcError("the cache is switched off (option cache): nothing can be compiled ahead")
+    runs_here = [target for target in targets if not cpu.lacking(target)]
+    options.target = runs_here[0] if runs_here else NATIVE
+    filling = Filling(targets)
+    make_folder(options.cache_dir)
+    manage.note_targets(options.cache_dir, set(targets))
+    try:
+        run_program(path, arguments, filling)
+    except ProgramError as error:
+        error.outcomes = filling.outcomes()
+        raise
+    return filling.outcomes()
+
+
+def explain_program(path: str, arguments: Sequence[str]) -> tuple[int, list[Missing]]:
+    """Run a program without compiling anything. Return the number of its kernels that the cache has, and those that it
+    lacks; these run in the interpreted mode. Raises ProgramError where the program raises."""
+    asking = Asking()
+    run_program(path, arguments, asking)
+    return asking.hits, asking.missing
+
+
+class ProgramError(GraphcError):
+    """A program raised an exception, which is the cause. outcomes: what was compiled before."""
+
+    outcomes: Sequence[Outcome] = ()
+
+
+def run_program(path: str, arguments: Sequence[str], planner: Any) -> None:
+    """Run a program as `python path arguments` does, with a planner in place of the compiler."""
+    if not os.path.isfile(path):
+        raise GraphcError(f"there is no program {path}")
+    before = sys.argv, sys.path[:], PROCESS.planner
+    sys.argv, sys.path[0:0], PROCESS.planner = [path, *arguments], [os.path.dirname(os.path.abspath(path))], planner
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise ProgramError(f"{path} ended with code {end.code}") from end
+    except Exception as error:
+        raise ProgramError(f"{path}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.argv, sys.path[:], PROCESS.planner = before
+
+
+# --- pages of the documentation ---------------------------------------------------------------------------------------
+
+
+DISTRIBUTION = "graphc-compiler"
+INSTALLED = "share/doc/graphc/docs/"
+
+
+def pages() -> dict[str, Path]:
+    """The names of all pages, in order, and where they are."""
+    beside = Path(__file__).parent.parent / "docs"
+    if beside.is_dir():
+        found = {path.relative_to(beside).as_posix(): path for path in beside.rglob("*.md")}
+    else:
+        listed = import_module("importlib.metadata").files(DISTRIBUTION) or []
+        texts = [(file.as_posix().partition(INSTALLED)[2], file) for file in listed if file.suffix == ".md"]
+        found = {name: Path(str(file.locate())).resolve() for name, file in texts if name}
+    return {name.removesuffix(".md"): found[name] for name in sorted(found)}
+
+
+def page(name: str) -> str:
+    """The text of a page, as it is written in Markdown. GraphcError if there is no page of that name.
+
+    name: "jit", "jit.md" or "docs/jit.md": as messages and other pages call it.
+    """
+    found, wanted = pages(), name.removeprefix("docs/").removesuffix(".md")
+    if wanted not in found:
+        raise GraphcError(f"no page is called {name!r}; there are {', '.join(found)}")
+    return found[wanted].read_text("utf-8")

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
-from graphc.arrays.values import as_array
+from graphc.arrays.dtypes import as_array, is_float
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.call_errors import explain_all

@@ -273,8 +273,7 @@ def _steps(cost: Cost, params: Params, learning_rate: Number, l2: Number) -> lis
 
 def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
     if isinstance(cost, Node):
-        gradients: list[Node] = grad(cost, variables)
-        return gradients
+        return grad(cost, variables)
     gradients = list(cost)
     if len(gradients) != len(variables):
         raise GraphValueError(f"there are {len(gradients)} gradients for {len(variables)} parameters")

@@ -160,8 +160,7 @@ class Option:
 def option(check: Callable[[str, Accepted], Kept], default: Any, doc: str) -> Setting[Accepted, Kept]:
     """An `Option`, of the types of its check."""
     made: Any = Option(check, default, doc)
-    typed: Setting[Accepted, Kept] = made
-    return typed
+    return made
 
 
 class Options:

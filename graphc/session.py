@@ -27,8 +27,7 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc import optim
-from graphc.arrays.dtypes import check_dtype, floating, is_float, promote
-from graphc.arrays.values import as_array, natural_dtype
+from graphc.arrays.dtypes import as_array, check_dtype, floating, is_float, natural_dtype, promote
 from graphc.autodiff import vjp
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.functions.callables import Function
@@ -122,8 +121,7 @@ def _operators(name: str) -> tuple[Operator, Operator]:
     below."""
 
     def operation(left: Any, right: Any) -> Operation:
-        made: Operation = globals()[name](left, right)
-        return made
+        return globals()[name](left, right)
 
     return operation, lambda self, other: operation(other, self)
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import NUMPY_DTYPES
-from graphc.arrays.values import Array, as_array, natural_dtype
+from graphc.arrays.dtypes import NUMPY_DTYPES, Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
@@ -257,8 +256,7 @@ def shared(
     if name is not None and not isinstance(name, str):
         raise GraphTypeError(f"a shared variable's name is a string, not {name!r}")
     if hasattr(value, "tocsr"):
-        sparse: Any = HOOKS.shared_matrix(value, name, strict, allow_downcast, borrow)
-        return sparse  # type: ignore[no-any-return]
+        return HOOKS.shared_matrix(value, name, strict, allow_downcast, borrow)
     if hasattr(value, "get_state") or hasattr(value, "bit_generator"):
         return own_variable(as_array(value, "uint64", what), (2,), name, made=HOOKS.shared_generator)
     if isinstance(value, Node):

@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphc import trees
-from graphc.arrays.dtypes import promote
-from graphc.arrays.values import natural_dtype
+from graphc.arrays.dtypes import natural_dtype, promote
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all

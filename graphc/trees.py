@@ -255,8 +255,7 @@ def _usual_parts(tree: Any, own: dict[str, Any]) -> Callable[[Any], Sequence[Any
         if fields is not None:
             return [getattr(other, name) for name in fields]
         if not isinstance(other, dict):
-            parts: Sequence[Any] = other or ()
-            return parts
+            return other or ()
         theirs = _parts(other) or {}
         return [*theirs.values()] if own.keys() == theirs.keys() else None
 

@@ -30,7 +30,7 @@ codegen.lapack codegen.sort codegen.fourier codegen.special codegen.call codegen
 codegen.lower codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
 optimizers numpy scipy theano
-printing optim session preprocess layers train distributed pytensor pymc bench pages ahead cli
+printing optim session preprocess layers train distributed pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
 shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no
@@ -46,8 +46,9 @@ COMPILER = {
 
 UPWARD = {
     ("arrays.incomplete", "scipy.special"),
+    ("arrays.dtypes", "pickle"),
     ("arrays.numerics", "scipy.special"),
-    ("arrays.values", "pickle"),
+    ("cli", "importlib.metadata"),
     ("cli", "numpy"),
     ("cli", "platform"),
     ("codegen.cache.manage", "fnmatch"),
@@ -94,7 +95,7 @@ UPWARD = {
 """Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 
 BY_NAME = {
-    "codegen.routines", "scipy.exchange", "scipy.named", "startup.hooks", "startup.lazy",
+    "codegen.routines", "scipy.exchange", "scipy.named", "startup.hooks",
     "theano.paths", "tracing.interface",
 }  # fmt: skip
 """The modules that import what tables, import statements and pickles name: those of packages, families of routines, and
@@ -109,7 +110,7 @@ ON_TOP = {
         "scipy.optimize.driven": "MATRICES PRODUCTS VALUES",
         "scipy.optimize.minima": "OPTIONS",
         "scipy.optimize.packing": "Packing",
-        "startup.digest": "digest_of",
+        "startup.versions": "digest_of",
         "startup.record": "record",
         "tree": "ravel_pytree",
     },
@@ -123,10 +124,10 @@ ON_TOP = {
     "optim": {"ir.call_errors": "explain_all", "ir.node": "describe"},
     "preprocess": {"ir.call_errors": "explain_all"},
     "pymc": {
-        "functions": "text_cache",
+        "functions": "factory",
         "functions.pointer": "Pointer",
         "ir.node": "Array",
-        "startup.digest": "digest_of",
+        "startup.versions": "digest_of",
         "startup.record": "record",
     },
     "pytensor": {
@@ -139,8 +140,7 @@ ON_TOP = {
         "startup.record": "record",
     },
     "session": {
-        "arrays.dtypes": "check_dtype floating is_float promote",
-        "arrays.values": "as_array natural_dtype",
+        "arrays.dtypes": "as_array check_dtype floating is_float natural_dtype promote",
         "ir.call_errors": "explain_all",
         "ir.interpret": "interpret",
         "ir.node": "Array Size Type user_line",
@@ -149,8 +149,7 @@ ON_TOP = {
     },
     "train": {
         "ir.call_errors": "explain_all explained",
-        "startup.hooks": "HOOKS",
-        "startup.lazy": "lazily",
+        "startup.hooks": "HOOKS lazily",
         "startup.record": "record replace",
     },
 }
@@ -424,8 +423,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "trees.REGISTERED", "codegen.llvm.typed.ELEMENTS", "ir.body._bodies",
-    "ir.node.NODES", "ir.node._owners", "ir.verify._watchers", "ir.traced.LEFT",
-    "ir.traced.TRACED",
+    "ir.node.NODES", "ir.node._owners", "ir.verify._watchers", "ir.source_lines.LEFT",
+    "ir.source_lines.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "scipy.special.polynomials.FLOATS",
     "scipy.special.polynomials.INTEGERS", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",

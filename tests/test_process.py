@@ -16,7 +16,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.codegen.server.client import CompileServer
-from graphc.startup.lazy import once
+from graphc.startup.hooks import once
 from graphc.startup.process import PROCESS, Process
 
 

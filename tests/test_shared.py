@@ -15,8 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 import graphc
 import graphc.tensor as T
-from graphc.arrays.dtypes import DTYPES
-from graphc.arrays.values import as_array
+from graphc.arrays.dtypes import DTYPES, as_array
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir.node import SHARED, SIZE, Node, describe_size, literal
 from graphc.options import options

@@ -104,7 +104,7 @@ class JaxLibrary(NumpyLibrary):
 
     def compiled(self, kind: Kind, program: Program, inputs: Sequence[Array]) -> Callable[..., Any] | None:
         whole, wrt = self.whole(kind, program), of_gradient(kind, len(inputs))
-        return self.jax.jit(self.jax.value_and_grad(whole, wrt) if program.gradient else whole)  # type: ignore[no-any-return]
+        return self.jax.jit(self.jax.value_and_grad(whole, wrt) if program.gradient else whole)
 
     def convert(self, array: Array) -> Any:
         return self.np.asarray(array)
@@ -128,7 +128,7 @@ class GraphcLibrary(NumpyLibrary):
     ) -> Callable[..., Any] | None:
         whole, wrt = self.whole(kind, program), of_gradient(kind, len(inputs))
         if program.front == "jit":
-            return self.graphc.jit(self.graphc.value_and_grad(whole, wrt) if program.gradient else whole, mode=mode)  # type: ignore[no-any-return]
+            return self.graphc.jit(self.graphc.value_and_grad(whole, wrt) if program.gradient else whole, mode=mode)
         known = range(len(inputs)) if program.front == "static" else kind.asks
         variables = [
             self.tensor.tensor(x.dtype, x.shape if place in known else (None,) * x.ndim)
@@ -136,7 +136,7 @@ class GraphcLibrary(NumpyLibrary):
         ]
         value = whole(*variables)
         outputs = [value, *self.graphc.grad(value, [variables[i] for i in wrt])] if program.gradient else flat(value)
-        return self.graphc.function(variables, outputs, mode=mode, on_unused_input="ignore")  # type: ignore[no-any-return]
+        return self.graphc.function(variables, outputs, mode=mode, on_unused_input="ignore")
 
 
 class NumbaLibrary(NumpyLibrary):

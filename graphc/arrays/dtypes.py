@@ -1,17 +1,25 @@
-"""The dtypes a tensor may have, and NumPy's rules for combining them.
+"""The dtypes a tensor may have, NumPy's rules for combining them, and the conversion of user values to arrays of them.
 
 In: dtype names or Python scalars. Out: dtype names. Internally a dtype is its NumPy name, a plain string; users get a
 `Dtype`, a string that also compares with NumPy's dtypes and scalar types.
+
+In: a number, a list or an array, and the required dtype. Out: a C-contiguous, aligned, writeable array of that dtype in
+native byte order (the given array itself if it is one), or an error that says what is wrong. Its dtype is the object
+`np.dtype(name)`, because machine code compares dtypes by address; an unpickled dtype is only equal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge
+from graphc.options import options
+from graphc.startup.versions import Digest
 
 DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
 """The supported dtypes. Family and width are read from the name, since the compile process has no NumPy to ask."""
@@ -89,8 +97,7 @@ class Dtype(str):
 def _made_of(value: Any) -> np.dtype[Any] | None:
     """The dtype that NumPy makes of a name or a type; None if it makes none."""
     try:
-        made: np.dtype[Any] = np.dtype(value)
-        return made
+        return np.dtype(value)
     except (TypeError, ValueError):
         return None
 
@@ -175,3 +182,149 @@ def accumulated_in(dtype: str) -> str:
 def can_cast_safely(source: str, target: str) -> bool:
     """True if every value of `source` is exactly representable in `target` (NumPy's "safe" casting)."""
     return bool(np.can_cast(np.dtype(source), np.dtype(target), casting="safe"))
+
+
+# --- values of users --------------------------------------------------------------------------------------------------
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def natural_dtype(value: Any, what: str) -> str:
+    """The dtype of a value that may have any: NumPy's, except that Python floats, alone or in lists, get
+    `options.floatX`."""
+    array = _numbers(value, what)
+    return options.floatX if array.dtype == np.float64 and _is_weak(value) else check_dtype(array.dtype)
+
+
+def as_array(
+    value: Any,
+    dtype: str,
+    what: str,
+    *,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    allowed_by: str = "",
+) -> Array:
+    """`value` as an array of `dtype`, copied only if necessary.
+
+    An array may change its dtype if every value of its own dtype is representable (NumPy's safe casting). Python
+    numbers, alone or in lists, may also if they fit exactly, and Python floats may be rounded to float32 unless
+    `allow_downcast` is False. allow_downcast=True permits any conversion except of NaN, infinite and too large floats
+    to integers. strict: no conversion at all. Raises GraphTypeError, beginning with `what`, for anything else.
+    allowed_by: the remedy that the message names.
+    """
+    if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
+        raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
+    array = _numbers(value, what)
+    if allow_downcast or array.dtype == dtype:
+        _check_defined(array, dtype, what)
+        with np.errstate(all="ignore"):
+            return _ready(array, np.dtype(dtype))
+    source = check_dtype(array.dtype)
+    if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
+        with np.errstate(over="ignore"):
+            return _ready(array, np.dtype(dtype))
+    raise GraphTypeError(
+        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it with "
+        f"np.asarray(value).astype({dtype!r})" + (f", or {allowed_by}" if allowed_by else "")
+    )
+
+
+def listed(sizes: Any) -> tuple[Any, ...]:
+    """Sizes as a tuple. As in NumPy, a number or a 0-d array is one size."""
+    if isinstance(sizes, np.ndarray):
+        return tuple(np.atleast_1d(sizes))
+    return tuple(sizes) if isinstance(sizes, Iterable) else (sizes,)
+
+
+def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array, copied if necessary, in C order with exactly this dtype object (metadata removed)."""
+    found = np.require(array, dtype, ("C", "A", "W"))
+    return found if found.dtype is dtype else found.view(dtype)
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """Raise GraphTypeError for a masked array or element, alone or in lists: NumPy would silently drop the mask."""
+    if hasattr(value, "filled"):
+        raise GraphTypeError(f"{what}: a masked array has elements without a value; use its filled() or compressed()")
+    if isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in (float, int, bool):
+                refuse_masked(item, what)
+
+
+def _numbers(value: Any, what: str) -> Array:
+    """A number, list or array as an array of a supported dtype."""
+    refuse_masked(value, what)
+    if hasattr(value, "facts"):
+        raise GraphTypeError(f"{what}: {value.facts()[0]} is symbolic, and a value is needed: an array or a number")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        wrong = GraphValueError if isinstance(error, ValueError) else GraphTypeError
+        raise wrong(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
+    if array.dtype.name in DTYPES:
+        return array
+    if array.dtype == object and not array.ndim and (state := _state_of(value)) is not None:
+        return state
+    if array.dtype.kind in "fc":
+        raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
+    if (
+        array.size
+        and all(isinstance(item, int) for item in array.flat)
+        and any(abs(item) >= 2**63 for item in array.flat)
+    ):
+        raise IntegerTooLarge(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
+    raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers")
+
+
+def _state_of(value: Any) -> Array | None:
+    """A random state derived from a NumPy generator; None for anything else."""
+    own = getattr(getattr(value, "bit_generator", None), "state", None)
+    own = value.get_state() if own is None and hasattr(value, "get_state") else own
+    if own is None:
+        return None
+    digest = Digest()
+    digest.add(import_module("pickle").dumps(own, 4))
+    return np.array([int(digest.digits()[:16], 16), 0], np.uint64)
+
+
+def _check_defined(array: Array, dtype: str, what: str) -> None:
+    """Raise GraphValueError if a float would convert to an integer in a machine-dependent way: NaN, infinite, out of
+    range."""
+    if array.dtype.kind != "f" or dtype not in INTEGERS:
+        return
+    limits = np.iinfo(dtype)
+    undefined = array[~((array >= limits.min) & (array < float(limits.max + 1)))]
+    if undefined.size:
+        raise GraphValueError(f"{what}: {undefined.flat[0]} is no {dtype}, whatever loss is allowed")
+
+
+def _is_weak(value: Any) -> bool:
+    """True if `value` is a Python number or a list of such, and has no dtype of its own."""
+    if isinstance(value, Sequence):
+        return all(map(_is_weak, value))
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def _fits(array: Array, dtype: str, may_round: bool) -> bool:
+    """True if the elements keep their values in `dtype`, up to rounding if `may_round`."""
+    if may_round and dtype in FLOATS:
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.array_equal(array.astype(dtype), array, equal_nan=array.dtype.kind == "f"))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of {value.dtype}" if value.ndim else f"a number of {value.dtype}"
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:40] + '…'} of type {type(value).__name__}"
+
+
+def read_only(value: Array) -> Array:
+    """A view that cannot be written to."""
+    view = value.view()
+    view.flags.writeable = False
+    return view

@@ -45,29 +45,25 @@ def _philox(index: Array, draw: Array, key: Array) -> list[Array]:
 def philox_low(index: Array, draw: Array, key: Array) -> Array:
     """The first two words of a block, as one 64-bit number."""
     words = _philox(index, draw, key)
-    joined: Array = words[0] | (words[1] << np.uint64(32))
-    return joined
+    return words[0] | (words[1] << np.uint64(32))
 
 
 def philox_high(index: Array, draw: Array, key: Array) -> Array:
     """The last two words of a block, as one 64-bit number."""
     words = _philox(index, draw, key)
-    joined: Array = words[2] | (words[3] << np.uint64(32))
-    return joined
+    return words[2] | (words[3] << np.uint64(32))
 
 
 def philox(index: Array, draw: Array, key: Array) -> Array:
     """64-bit word number `index` of a sequence: half index % 2 of block index // 2."""
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
-    chosen: Array = np.where((index & one).astype(bool), high, low)
-    return chosen
+    return np.where((index & one).astype(bool), high, low)
 
 
 def philox_unit(index: Array, draw: Array, key: Array) -> Array:
     """The top 53 bits of word `index` as a number in [0, 1)."""
-    drawn: Array = (philox(index, draw, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return drawn
+    return (philox(index, draw, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def philox_normal(index: Array, draw: Array, key: Array) -> Array:
@@ -75,16 +71,14 @@ def philox_normal(index: Array, draw: Array, key: Array) -> Array:
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
     cosine, sine = _portable().of_words(_portable().normals, low, high)
-    drawn: Array = np.where((index & one).astype(bool), sine, cosine)
-    return drawn
+    return np.where((index & one).astype(bool), sine, cosine)
 
 
 def _of_word(function: Callable[[], Any]) -> Callable[[Array, Array, Array], Array]:
     """Number `index` of a sequence of a distribution. function: returns the portable function of one 64-bit word."""
 
     def drawn(index: Array, draw: Array, key: Array) -> Array:
-        made: Array = _portable().of_words(function(), philox(index, draw, key))
-        return made
+        return _portable().of_words(function(), philox(index, draw, key))
 
     return drawn
 
@@ -103,20 +97,17 @@ DRAWN: dict[str, Callable[[Any, Any, Any], Array]] = {
 
 def portable_log(x: Array) -> Array:
     """The natural logarithm, with the same bits on every machine."""
-    found: Array = _portable().of_numbers(_portable().log, x)
-    return found
+    return _portable().of_numbers(_portable().log, x)
 
 
 def portable_exp(x: Array) -> Array:
     """e**x, with the same bits on every machine."""
-    found: Array = _portable().of_numbers(_portable().exp, x)
-    return found
+    return _portable().of_numbers(_portable().exp, x)
 
 
 def portable_arccos(x: Array) -> Array:
     """The inverse cosine, with the same bits on every machine."""
-    found: Array = _portable().of_numbers(_portable().arccos, x)
-    return found
+    return _portable().of_numbers(_portable().arccos, x)
 
 
 def _portable() -> Any:
@@ -129,8 +120,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     ufunc = np.frompyfunc(function, 1, 1)
 
     def apply(x: Array) -> Array:
-        result: Array = np.asarray(ufunc(np.asarray(x, "float64"))).astype(np.asarray(x).dtype)
-        return result
+        return np.asarray(ufunc(np.asarray(x, "float64"))).astype(np.asarray(x).dtype)
 
     return apply
 
@@ -150,8 +140,7 @@ gammaln = _each(_log_gamma)
 
 def erfcx(x: Array) -> Array:
     """exp(x**2) * erfc(x), without overflow or underflow of the factors."""
-    found: Array = import_module("scipy.special").erfcx(x)
-    return found
+    return import_module("scipy.special").erfcx(x)
 
 
 def _with_zeros(ufunc: np.ufunc, sign: int) -> Callable[[Array, Array], Array]:
@@ -192,8 +181,7 @@ def smallest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow."""
     decay = np.exp(-np.abs(x))
-    quotient: Array = np.where(x >= 0, np.ones_like(decay), decay) / (1 + decay)
-    return quotient
+    return np.where(x >= 0, np.ones_like(decay), decay) / (1 + decay)
 
 
 def softplus(x: Array) -> Array:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from graphc.startup.lazy import once
+from graphc.startup.hooks import once
 from graphc.startup.record import record
 
 

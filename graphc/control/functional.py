@@ -17,7 +17,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, Guard, Node, Size, describe, literal, next_serial, variable
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE
 from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN

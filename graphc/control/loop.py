@@ -24,8 +24,7 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError, plural
 from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
-from graphc.ir.source_lines import written
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE, written
 from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.checked import checked

@@ -164,8 +164,7 @@ class Selected:
             made: Node = write(getitem(flat, places), value)
             return self._whole(made)
         key = bounded(self.x, self.key)[0] if mode == "clip" and _has_indices(self.x, self.key) else self.key
-        whole: Node = write(getitem(self.x, key), value)
-        return whole
+        return write(getitem(self.x, key), value)
 
     def folded(self, name: str, values: Any, change: Callable[[Node, Node], Node], how: dict[str, Any]) -> Node:
         """Return the copy in which each selected element is changed, as often as it is selected."""
@@ -215,8 +214,7 @@ class Selected:
 def _checked(mode: Any) -> str | None:
     if mode not in MODES:
         raise GraphValueError(f"at: mode is one of {', '.join(map(repr, MODES))}, not {mode!r}")
-    found: str | None = mode
-    return found
+    return mode
 
 
 def _options(name: str, how: dict[str, Any]) -> tuple[str | None, bool]:

@@ -32,8 +32,8 @@ from graphc import cache
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.functions.callables import Function
 from graphc.options import options
-from graphc.startup.digest import digest_of
 from graphc.startup.record import record
+from graphc.startup.versions import digest_of
 from graphc.tree import ravel_pytree
 
 SHOWN = 16

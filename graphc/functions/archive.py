@@ -37,8 +37,8 @@ from graphc.codegen.cache import files
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable, own_variable, shared
-from graphc.startup.digest import DIGITS, digest_of
 from graphc.startup.hooks import HOOKS
+from graphc.startup.versions import DIGITS, digest_of
 from graphc.trees import leaves
 
 FIRST = b"graphc 3 "

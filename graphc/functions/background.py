@@ -30,7 +30,7 @@ from graphc.functions.native import Compiled, direct_type
 from graphc.ir.node import Array
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
-from graphc.startup.lazy import once
+from graphc.startup.hooks import once
 
 
 class Background(Interpreted, Direct):

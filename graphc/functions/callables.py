@@ -217,8 +217,7 @@ class Function:
     @property
     def text(self) -> str:
         """The graph, printed."""
-        text: str = import_module("graphc.ir.text").print_graph(self.graph)
-        return text
+        return import_module("graphc.ir.text").print_graph(self.graph)
 
     @property
     def shared(self) -> tuple[SharedVariable, ...]:
@@ -252,8 +251,7 @@ class Function:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """`copy.deepcopy(f)`: the same function over deep copies of its shared variables."""
-        twin: Function = HOOKS.states.deep_copied(self, memo)
-        return twin
+        return HOOKS.states.deep_copied(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle the graph with the shared variables and their values. Unpickling takes the code from the cache, or
@@ -313,8 +311,7 @@ class Function:
             x = T.dvector("x")
             graphc.function([x], graphc.grad((x**2).sum(), x)).export("lib/model", target="haswell")
         """
-        paths: list[str] = HOOKS.export(self, path, language, target, blas, strided)
-        return paths
+        return HOOKS.export(self, path, language, target, blas, strided)
 
     def pointer(self, signature: str | None = None, values: Sequence[Any] = ()) -> Any:
         """Return a `Pointer`: the compiled function as a C function. Its `address` is a number. `ctypes`, `capsule`
@@ -384,8 +381,7 @@ class Function:
             f = graphc.function([], w * 2)
             f.copy(swap={w: v})()     # 10.0
         """
-        made: Function = HOOKS.states.copy_function(self, swap or {}, delete_updates, name, profile)
-        return made
+        return HOOKS.states.copy_function(self, swap or {}, delete_updates, name, profile)
 
     @property
     def value(self) -> Any:
@@ -552,8 +548,7 @@ class Function:
         interpreter = interpreting()
         if self.steps is None:
             self.steps = interpreter.plan_steps(self.graph)
-        results: list[Array] = interpreter.run_steps(self.steps, self.values(arrays))
-        return results
+        return interpreter.run_steps(self.steps, self.values(arrays))
 
     def pack(self, results: list[Array]) -> Any:
         """Return the results as the outputs were asked for: one array, a list, a dict, or None."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import as_array, refuse_masked
+from graphc.arrays.dtypes import as_array, refuse_masked
 from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Array, Node, describe
 from graphc.startup.record import record

@@ -159,8 +159,7 @@ class Checked(Function):
 
     def again(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
         """Make a function of another kernel in the same mode."""
-        made: Function = self.checks.make_function(kernel, call, profile)
-        return made
+        return self.checks.make_function(kernel, call, profile)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         made = (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name, self.trust_input)

@@ -1,4 +1,4 @@
-"""Construction of functions: from a kernel in a mode, and from a pickle.
+"""Construction of functions: from a kernel in a mode, from a pickle, and from code in the cache under a text.
 
 In: a `Kernel`, a `Convention` and the class of the mode. Out: a `Function`: of that class, or a wrapper of several
 (wrappers.py).
@@ -6,28 +6,39 @@ In: a `Kernel`, a `Convention` and the class of the mode. Out: a `Function`: of 
     class_of_mode("compiled")               Compiled
     make_function(Compiled, kernel, ...)    Compiled; Staged where sizes follow from values; Counted with a profile
                                             where there are loops; Interpreted, with a warning, where neither can be
+
+The usual key of the cache is the printed graph, so that the graph must be built before its code is found. For a PyMC
+model that takes most of a warm start. There the key is a text that determines the graph (pymc/identity.py), and the
+graph is built only when somebody looks at it:
+
+    store_code("model 1", f, note={"size": 3})     in one process: the code of f, under the text
+    found = find_code("model 1")                   in another: the name of f, the note, the code; None without
+    load_code(found, inputs, make_outputs, "list", None)     a function; make_outputs() runs when f.graph is asked for
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
+from graphc.codegen.cache import store as entries
+from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.pipeline.build import look_up, stages_of
-from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.pipeline.restore import codes
+from graphc.codegen.pipeline.kernel import Kernel, LazySequence
+from graphc.codegen.pipeline.restore import Lookup, codes
 from graphc.errors import StepSizeError
-from graphc.functions.callables import Function, FunctionRequest, Interpreted, Mode
-from graphc.functions.convention import Convention
-from graphc.functions.lowered import Generated, Lowered
-from graphc.functions.native import Compiled, Guarded
+from graphc.functions.callables import MODES, Function, FunctionRequest, Interpreted, Mode
+from graphc.functions.convention import Convention, In, name_positions
+from graphc.functions.native import Compiled, Generated, Guarded, Lowered
+from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.ir.walk import node_set
 from graphc.ops.scan import SCAN
 from graphc.options import BACKGROUND, options
 from graphc.startup.process import PROCESS
+from graphc.startup.record import record
 
 
 def make_function(
@@ -42,8 +53,7 @@ def make_function(
     if not isinstance(kind, type):
         return kind(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
-        counted: Function = import_module("graphc.functions.wrappers").Counted(kernel, call, kind, make_function)
-        return counted
+        return import_module("graphc.functions.wrappers").Counted(kernel, call, kind, make_function)
     try:
         return _construct(kind, kernel, call, profile)
     except StepSizeError as error:
@@ -70,19 +80,16 @@ def _construct(
             return kind(kernel, call, profile, found)
     elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
         return kind(kernel, call, profile)
-    made: Function = import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, kind)
-    return made
+    return import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, kind)
 
 
 def _instead(wanted: FunctionRequest) -> Function | None:
     """Return a function that is not compiled here and now; None where the usual one is to be made."""
     if PROCESS.planner is not None:
-        planned: Function | None = PROCESS.planner(wanted)
-        return planned
+        return PROCESS.planner(wanted)
     if wanted.is_cached or wanted.key.digest in codes():
         return None
-    made: Function | None = import_module("graphc.functions.background").begun(wanted)
-    return made
+    return import_module("graphc.functions.background").begun(wanted)
 
 
 def packed(kernel: Kernel) -> tuple[Any, ...]:
@@ -116,3 +123,67 @@ def class_of_mode(mode: Mode) -> type[Function]:
     native = Guarded if options.poison == "guard" else Compiled
     kinds: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
     return kinds[mode]
+
+
+# --- functions of cached code -----------------------------------------------------------------------------------------
+
+
+NOTE = "note"
+"""The key of the note in the metadata of an entry."""
+
+
+@record(eq=False)
+class CachedCode:
+    """An entry of the cache under a text: the function's name, the note given to `store`, the code."""
+
+    name: str
+    note: Any
+    lookup: Lookup
+
+
+def find_code(text: str) -> CachedCode | None:
+    """Return the entry that any process stored under a text with the same options. None where there is none, where
+    functions are not compiled, and where `options.cache` is off."""
+    if not _uses_cache():
+        return None
+    lookup = look_up(Kernel("", (), (), (), (), ""), key_of(text))
+    if lookup.entry is None:
+        return None
+    lookup.report.name = lookup.entry.metadata["name"]
+    return CachedCode(lookup.report.name, lookup.entry.metadata[NOTE], lookup)
+
+
+def load_code(
+    found: CachedCode,
+    inputs: Sequence[Node],
+    make: Callable[[], Sequence[Node]],
+    returns: str,
+    threads: int | str | None,
+) -> Function:
+    """Return the function of an entry over new inputs. make: builds the outputs, which must be those that the text
+    identifies. returns: "one" or "list", as in the function that was stored."""
+    records = [In(node) for node in inputs]
+    outputs: Any = LazySequence(make)
+    kernel = Kernel(found.name, tuple(inputs), (), outputs, (), returns, threads, (), options.fast_math)
+    return Compiled(kernel, Convention(tuple(records), name_positions(records), None), False, found.lookup)
+
+
+def store_code(text: str, function: Function, note: Any) -> None:
+    """Store the code of a function under a text too, with a note of plain data. Does nothing for a function of several
+    kernels or of shared variables, and for one that is not in the cache."""
+    if not isinstance(function, Compiled) or function.kernel.shared or not _uses_cache():
+        return
+    stored = entries.find(function.key)
+    if stored is not None:
+        texts = stored.text("plan") or "", stored.text("source") or ""
+        entries.store(entries.Entry(key_of(text), *texts, {**stored.metadata, NOTE: note}, stored.object))
+
+
+def _uses_cache() -> bool:
+    """True where the options let functions be compiled and cached."""
+    return options.cache and MODES[options.mode] == "compiled" and class_of_mode("compiled") is Compiled
+
+
+def key_of(text: str) -> Key:
+    """The key of a text, with the options that influence the building of graphs. No printed graph has this key."""
+    return key_of_text(text, {"recalled": "True", "fast_math": str(options.fast_math), "floatX": options.floatX})

@@ -37,8 +37,7 @@ from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, from_tuple, name_positions
 from graphc.functions.factory import class_of_mode, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
-from graphc.ir.source_lines import user_line, warn_user
-from graphc.ir.traced import traced_hint
+from graphc.ir.source_lines import traced_hint, user_line, warn_user
 from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
 from graphc.ops.branch import sink_into_branches
 from graphc.ops.derivative import without_overrides
@@ -102,13 +101,11 @@ def function(
         inputs = [*map(from_tuple, inputs)]
     if _is_nested(inputs, outputs):
         given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
-        nested: Function = import_module("graphc.functions.wrappers").nested_function(function, inputs, outputs, given)
-        return nested
+        return import_module("graphc.functions.wrappers").nested_function(function, inputs, outputs, given)
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
     if any(record.is_state for record in records):
         rest = {name: value for name, value in locals().items() if name not in ("inputs", "records")}
-        stateful: Function = import_module("graphc.functions.states").make_stateful(function, records, **rest)
-        return stateful
+        return import_module("graphc.functions.states").make_stateful(function, records, **rest)
     values, keys, returns = _outputs(outputs)
     unused = on_unused_input or options.on_unused_input
     records, values, pairs = _graph_of(records, values, updates, givens, no_default_updates, unused)
@@ -181,8 +178,7 @@ def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Functi
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
     if checks is not None:
-        made: Function = checks.make_function(kernel, call, profiled)
-        return made
+        return checks.make_function(kernel, call, profiled)
     with options.change(excluding={*options.excluding, *excluding}) if excluding else nullcontext():
         return make_function(class_of_mode(chosen), kernel, call, profiled)
 
@@ -527,8 +523,7 @@ def evaluate(node: Node, inputs_to_values: Mapping[Node, Any] | None = None, mod
     (x * 2).eval({x: [1, 2]})     # array([2., 4.])
     """
     given = dict(inputs_to_values or {})
-    result: Array = function(list(given), node, mode=mode, on_unused_input="ignore")(*given.values())
-    return result
+    return function(list(given), node, mode=mode, on_unused_input="ignore")(*given.values())
 
 
 FUNCTIONS["eval"] = evaluate

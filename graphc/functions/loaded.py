@@ -6,6 +6,9 @@ from the graph.
     f = graphc.load("model.graphc")
     f(x)                                the graph is not read, and no op, no tensor, no compiler imported
     f.text, graphc.grad(...)            the graph is read from the file
+    g = graphc.load("jitted.graphc")    written by tracing/saved_calls.py
+    g(np.ones(7), 3.0)                  native code, for arguments of exactly the types and forms in the file
+    g([1.0, 2.0], 3.0), g.variants()    anything else makes the jitted function, whose import takes longer than a load
 
 The code for this processor is taken, else the best for a named target that it runs. Every byte is covered by a digest
 that is checked before the byte is used. So a damaged file is an error. A file that somebody made on purpose runs what
@@ -18,26 +21,32 @@ import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from types import MethodType
 from typing import Any
+
+import numpy as np
 
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, chosen_settings, difference, made_fingerprint
+from graphc.codegen.call.bind import Direct, attach, vectorcall_type
+from graphc.codegen.call.recipes import REFUSED, exact_keywords, refused
 from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.kernel import Kernel, LazySequence, Report, parts_of
 from graphc.codegen.pipeline.restore import Lookup, settings_of_key
 from graphc.errors import CacheMissError
-from graphc.functions.archive import Damaged, Opened, Place, open_file, telling
+from graphc.functions.archive import Damaged, Opened, Place, decoded, open_file, telling
 from graphc.functions.callables import Function, Mode
-from graphc.functions.convention import Convention, name_positions
+from graphc.functions.convention import REQUIRED, Convention, In, name_positions
 from graphc.functions.native import Compiled
-from graphc.functions.saved_rows import record_of
-from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import CONSTANT, Array, Node, variable
 from graphc.ir.source_lines import Where, Words
+from graphc.ir.types import FrozenArray
 from graphc.ir.walk import Graph, substitute
 from graphc.options import NATIVE, options
-from graphc.startup.hooks import HOOKS
+from graphc.startup.hooks import HOOKS, once
 from graphc.startup.process import PROCESS
+from graphc.startup.record import replace
+from graphc.trees import leaves, like
 
 
 def load(path: Place, recompile: bool = True) -> Any:
@@ -74,8 +83,10 @@ def restored(opened: Opened, recompile: bool) -> Any:
     if kind == "function":
         return restored_function(opened, header["function"], recompile)
     if kind == "jitted":
-        from_file: Any = import_module("graphc.functions.loaded_calls").restored
-        return from_file(opened, [restored_function(opened, row["function"], recompile) for row in header["variants"]])
+        functions = [restored_function(opened, row["function"], recompile) for row in header["variants"]]
+        made = object.__new__(_direct())
+        made.__init__(opened, functions)
+        return made
     if kind in ("network", "estimator"):
         return HOOKS.restored_network(opened, recompile)
     if kind == "trainer":
@@ -86,15 +97,7 @@ def restored(opened: Opened, recompile: bool) -> Any:
 def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
     """Return the function of a row of a file."""
     if "whole" in header:
-        wrapper: Function = import_module("graphc.functions.saved_wrappers").restored(
-            opened, header, lambda row: restored_function(opened, row, recompile)
-        )
-        return wrapper
-    return restored_plain(opened, header, recompile)
-
-
-def restored_plain(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
-    """Return the function of such a row."""
+        return restored_wrapper(opened, header, restored_function(opened, header["whole"], recompile))
     kernel = kernel_of(opened, header)
     records = [record_of(opened, node, row) for node, row in zip(kernel.inputs, header["inputs"], strict=True)]
     keys = None if header["keys"] is None else tuple(header["keys"])
@@ -109,12 +112,43 @@ def restored_plain(opened: Opened, header: Mapping[str, Any], recompile: bool) -
     return made
 
 
+def record_of(opened: Opened, variable: Any, row: Mapping[str, Any]) -> In:
+    """Return the input of a row."""
+    value = REQUIRED if row["default"] is None else opened.array(row["default"]).copy()
+    own = {name: row[name] for name in ("name", "mutable", "strict", "allow_downcast")}
+    return In(variable, value=value, **own)
+
+
+def restored_wrapper(opened: Opened, row: Mapping[str, Any], whole: Function) -> Function:
+    """Return the function of trees, or of states, around the function of the row within."""
+    others = iter([item.variable for item in whole.call.inputs])
+    if "trees" in row:
+        decoded_trees = [decoded(tree) for tree in row["trees"]]
+        trees = [like(tree, [next(others) for _ in leaves(tree)]) for tree in decoded_trees]
+        return import_module("graphc.functions.wrappers").Nested(
+            whole,
+            trees,
+            row["names"],
+            decoded(row["form"]),  # of which only the structure is used
+        )
+    states = {place: opened.variable(number) for place, number in row["states"]}
+    records = []
+    for place, each in enumerate(row["inputs"]):
+        leaf = variable(each["type"][0], each["type"][1], each["variable"]) if place in states else next(others)
+        record = record_of(opened, leaf, each)
+        value = states[place].container if each["holds"] else record.value
+        own = {"autoname": each["autoname"], "implicit": each["implicit"]}
+        records.append(replace(record, value=value, update=leaf if each["is_updated"] else None, **own))
+    made: Function = import_module("graphc.functions.states").Stateful(whole, tuple(records), states)
+    made.name = row["name"]
+    return made
+
+
 def class_of(mode: Mode) -> type[Function]:
     """The class of functions in a mode, which for compiled ones is known without the others."""
     if mode == "compiled" and options.poison != "guard":
         return Compiled
-    made: type[Function] = import_module("graphc.functions.factory").class_of_mode(mode)
-    return made
+    return import_module("graphc.functions.factory").class_of_mode(mode)
 
 
 def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
@@ -230,3 +264,116 @@ def _differences(header: Mapping[str, Any], own: Key) -> str:
     rows: Sequence[Any] = header["codes"]
     lines = [line for row in rows for line in difference(own, Key(own.graph, row["settings"], row["fingerprint"]))]
     return "\n".join(lines) or "  it was saved without code"
+
+
+# --- jitted functions -------------------------------------------------------------------------------------------------
+
+
+NUMBERS = {kind.__name__: kind for kind in (bool, int, float)}
+"""The classes of Python's numbers by their names."""
+
+
+class LoadedCalls(Direct):
+    """A jitted function of a file, which is made when anything is asked for but a call of a form that the file has."""
+
+    def __init__(self, opened: Opened, functions: Sequence[Function]) -> None:
+        self.__name__, self.__doc__ = opened.header["name"], opened.header["doc"]
+        self._made: Any = None
+        self._source = opened, functions
+        self._entries: list[tuple[Any, Any]] = []
+        self._is_attached = False
+        for row, function in zip(opened.header["variants"], functions, strict=True):
+            self._add(opened.header, row, function)
+
+    def _add(self, header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
+        """Make the native entry points for the calls of a variant, where it has any."""
+        args, kwargs, static, given = arguments_of(header, row)
+        results, kernel = decoded(row["results"]), function.kernel
+        if len(given) != len(kernel.inputs) or len(leaves(results)) != len(kernel.outputs):
+            raise ValueError(f"the trees of {row['types']} are not those of its function")
+        if not isinstance(function, Compiled) or function.kind is not Compiled or function.wanted or function.foreign:
+            return
+        names = () if static or row["fixed"] else _names(header["parameters"], len(args), sorted(kwargs))
+        call = args, kwargs, static, header["static"][1]
+        taken = exact_keywords(call, given, names, results)
+        if taken is not None:
+            self._entries.append((function.exact_entry(refused, taken), function.exact_entry(self._again, taken)))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._again(*args, **kwargs)
+
+    def _again(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the first variant that takes these arguments, and let the next calls go to it first."""
+        for entry, fast in self._entries:
+            results = entry(*args, **kwargs)
+            if results is not REFUSED:
+                if not self._is_attached:
+                    self._is_attached = True
+                    attach(self, fast.__self__)
+                return results
+        return self._whole(*args, **kwargs)
+
+    @property
+    def _whole(self) -> Any:
+        """The jitted function."""
+        if self._made is None:
+            opened, functions = self._source
+            with telling(opened):
+                self._made = HOOKS.restored_jitted(opened, functions)
+        return self._made
+
+    @property  # type: ignore[misc] # `isinstance` takes it
+    def __class__(self) -> Any:
+        return type(self._whole)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._whole)
+
+    def __repr__(self) -> str:
+        return repr(self._whole)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._whole.__reduce_ex__(protocol)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+@once
+def _direct() -> Any:
+    return vectorcall_type(LoadedCalls)
+
+
+def arguments_of(
+    header: Mapping[str, Any], row: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any], tuple[int, ...], list[Any]]:
+    """Return arguments of the form of a variant, by position and by name, the positions of static ones, and the leaves
+    of the others."""
+    count = len(row["leaves"]) // 2
+    given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
+    placed, named = like(decoded(row["arguments"]), given)
+    args = list(placed)
+    total = len(args) + len(row["static"])
+    static = tuple(sorted({number % total for number in header["static"][0] if -total <= number < total}))
+    for place, value in zip(static, row["static"], strict=True):
+        args.insert(place, value)
+    return args, {**named, **dict(row["fixed"])}, static, given
+
+
+def _example(kind: Any, is_scalar: bool) -> Any:
+    """An argument of a kind. is_scalar: a number of NumPy's."""
+    if isinstance(kind, str):
+        return NUMBERS[kind](0)
+    array = np.zeros((0,) * kind[1], kind[0])
+    return array[()] if is_scalar else array
+
+
+def _names(parameters: Sequence[Sequence[Any]], by_position: int, by_name: Sequence[str]) -> tuple[str, ...]:
+    """The names of the parameters in the order of leaves, where each may be given by position and by name; else ()."""
+    found = parameters[: by_position + len(by_name)]
+    names = tuple(name for name, _, _ in found)
+    is_free = all(kind == "POSITIONAL_OR_KEYWORD" for _, kind, _ in found)
+    return names if is_free and names == (*names[:by_position], *by_name) else ()

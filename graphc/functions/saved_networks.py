@@ -208,22 +208,22 @@ class Network(Predictor, Parameters):
     @property
     def input(self) -> Node:
         """The variable of a batch of examples."""
-        return self._training["network"].kernel.inputs[0]  # type: ignore[no-any-return]
+        return self._training["network"].kernel.inputs[0]
 
     @property
     def target(self) -> Node:
         """The variable of the targets of a batch."""
-        return self._training["costs"].kernel.inputs[1]  # type: ignore[no-any-return]
+        return self._training["costs"].kernel.inputs[1]
 
     @property
     def output(self) -> Node:
         """The output for prediction."""
-        return self._training["network"].kernel.outputs[0]  # type: ignore[no-any-return]
+        return self._training["network"].kernel.outputs[0]
 
     @property
     def trained_output(self) -> Node:
         """The output in training."""
-        return self._training["network"].kernel.outputs[1]  # type: ignore[no-any-return]
+        return self._training["network"].kernel.outputs[1]
 
     @property
     def objective(self) -> Costs:
@@ -238,12 +238,12 @@ class Network(Predictor, Parameters):
     @property
     def params(self) -> list[SharedVariable]:
         """The parameters that an optimiser updates."""
-        return self._training["params"]  # type: ignore[no-any-return]
+        return self._training["params"]
 
     @property
     def state(self) -> list[SharedVariable]:
         """The shared variables that training updates without gradients."""
-        return self._training["state"]  # type: ignore[no-any-return]
+        return self._training["state"]
 
     @property
     def updates(self) -> dict[Node, Node]:
@@ -253,7 +253,7 @@ class Network(Predictor, Parameters):
     @property
     def dtype(self) -> str:
         """The dtype of the parameters."""
-        return self._training["dtype"]  # type: ignore[no-any-return]
+        return self._training["dtype"]
 
     @property
     def _predict(self) -> Function:

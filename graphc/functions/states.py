@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import as_array
+from graphc.arrays.dtypes import as_array
 from graphc.codegen.call.locks import Lock
 from graphc.codegen.pipeline.build import look_up
 from graphc.codegen.pipeline.kernel import shared_of
@@ -129,8 +129,7 @@ class Default(Container):
             default = convert(item.value, item).copy()
             function.waiting = Waiting(function.waiting, {**kept, self.place: (self, default)})
             function.wait_with(dict(function.waiting))
-        keeper: Container = function.waiting.kept[self.place][0]
-        return keeper
+        return function.waiting.kept[self.place][0]
 
     @property
     def value(self) -> Any:

@@ -26,9 +26,8 @@ from graphc.codegen.call.layout import word_at
 from graphc.control.batch import batched
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
-from graphc.functions.declaration import C_TYPES
 from graphc.functions.function import function as compile_function
-from graphc.functions.pointer import Pointer, capsule_of
+from graphc.functions.pointer import C_TYPES, Pointer, capsule_of
 from graphc.ir.node import Node, describe
 from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS

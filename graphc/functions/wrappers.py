@@ -18,7 +18,7 @@ from graphc.codegen.schedule.sizes import all_nodes
 from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
-from graphc.functions.lowered import Lowered
+from graphc.functions.native import Lowered
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.interpret import check_guards, interpret

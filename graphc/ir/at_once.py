@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from graphc.ir.node import Node
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE
 from graphc.startup.hooks import HOOKS
 from graphc.trees import leaves
 

@@ -19,10 +19,8 @@ from types import FunctionType, MappingProxyType, TracebackType
 from typing import Any
 
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
-from graphc.ir.source_lines import PACKAGE, user_line
-from graphc.ir.traced import by_program
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import nearest
+from graphc.ir.source_lines import PACKAGE, by_program, user_line
+from graphc.startup.hooks import HOOKS, nearest
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 

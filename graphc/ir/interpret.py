@@ -294,8 +294,7 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
         value = _declared(node, result, node.type)
     if WATCH.seen is not None:
         WATCH.seen(node, args, value)
-    values: Array = value
-    return values
+    return value
 
 
 def _declared(node: Node, value: Any, kind: Type) -> Array:

@@ -29,31 +29,37 @@ import numpy as np
 from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
-from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
-    Where as Where,
-    Words as Words,
-    lazy_format as lazy_format,
-    lazy_text as lazy_text,
-    user_line as user_line,
-)
-from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
-from graphc.ir.traced import (
     TRACE,
     Numbers,
     OfArrays,
+    Where as Where,
+    Words as Words,
     asked_by_user,
     by_program,
     instruction,
+    lazy_format as lazy_format,
+    lazy_text as lazy_text,
     next_serial as next_serial,
     traced_hint,
+    user_line as user_line,
 )
-from graphc.ir.types import Scratchpad, UserType
-from graphc.ir.writes import IN_PLACE, Immutable, hash_of_a_number, of_memory, refuse_in_place, unwritten
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import Table
+from graphc.ir.symbol import (
+    FUNCTIONS as FUNCTIONS,
+    IN_PLACE,
+    INTERNAL,
+    METHODS,
+    Immutable,
+    asked,
+    hash_of_a_number,
+    of_memory,
+    refuse_in_place,
+    unwritten,
+)
+from graphc.ir.types import FrozenArray as FrozenArray, Interned, Scratchpad, UserType
+from graphc.startup.hooks import HOOKS, Table
 from graphc.startup.record import record
 from graphc.trees import exact_kind
 
@@ -152,10 +158,7 @@ class Body:
     def __init__(
         self, params: tuple[Node, ...], results: tuple[Node, ...], checks: tuple[Guard, ...] | None = None
     ) -> None:
-        self.params = params
-        self.results = results
-        self.checks = checks
-        self.verified = False
+        self.params, self.results, self.checks, self.verified = params, results, checks, False
 
     def __repr__(self) -> str:
         return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
@@ -238,9 +241,7 @@ def _no_lowering(node: Node) -> Lowering:
 
 
 def _leaf_infer(args: Sequence[Node], attrs: Attributes) -> Type:
-    kind = attrs["type"]
-    assert isinstance(kind, Type)
-    return kind
+    return attrs["type"]
 
 
 def _leaf_eval(node: Node) -> Array:
@@ -252,14 +253,12 @@ def _constant_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(check_dtype(value.dtype), tuple(value.shape))
 
 
-def _constant_eval(node: Node) -> Array:
-    return node.attrs["value"].value  # type: ignore[no-any-return]
-
-
 INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable whose value is given at each call.")
 SHARED = define_op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value.")
 SIZE = define_op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time.")
-CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array.")
+CONSTANT = define_op(
+    "constant", _constant_infer, lambda node: node.attrs["value"].value, _no_lowering, doc="A fixed array."
+)
 PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="A parameter of a body.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
 
@@ -275,12 +274,12 @@ def size_owner(size: Node) -> Node | None:
 def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
         if not reflected and getattr(other, "__array_ufunc__", self) is None:  # it opts out of NumPy's operators
-            return NotImplemented  # type: ignore[no-any-return]
+            return NotImplemented
         operands = (other, self) if reflected else (self, other)
         in_program = by_program()
         try:
             if in_program:
-                return HOOKS.handles.operate(function, operands)  # type: ignore[no-any-return]
+                return HOOKS.handles.operate(function, operands)
             result: Node = FUNCTIONS[function](*map(plain, operands))
         except GraphcError as error:
             add_call(error, function, operands)
@@ -292,7 +291,16 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
 
 def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
-        return HOOKS.handles.operate(function, (self,)) if by_program() else FUNCTIONS[function](plain(self))  # type: ignore[no-any-return]
+        return HOOKS.handles.operate(function, (self,)) if by_program() else FUNCTIONS[function](plain(self))
+
+    return operator
+
+
+def _relation(relation: str) -> Any:
+    def operator(self: Node, other: object) -> Comparison:
+        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+            return Comparison(relation, self, other)
+        return _compared(relation, self, other)
 
     return operator
 
@@ -361,11 +369,8 @@ class Node(Immutable):
         function."""
         name: Any = self.type.dtype
         if sys._getframe(1).f_code.co_filename.startswith(PACKAGE) or not asked_by_user():
-            found = name
-        else:
-            found = (NUMPY_DTYPES if TRACE.depth else SHOWN).get(name, name)
-        dtype: Dtype = found
-        return dtype
+            return name
+        return (NUMPY_DTYPES if TRACE.depth else SHOWN).get(name, name)
 
     dtype = unwritten("dtype", _dtype)
 
@@ -429,26 +434,24 @@ class Node(Immutable):
 
     def _shape(self) -> Node:
         """The sizes as an int64 vector; `x.shape[0]` is a scalar. In a traced function a tuple, like NumPy's."""
-        shape: Node = FUNCTIONS["plain_shape" if TRACE.depth and asked_by_user() else "shape"](self)
-        return shape
+        return FUNCTIONS["plain_shape" if TRACE.depth and asked_by_user() else "shape"](self)
 
     shape = unwritten("shape", _shape)
 
     @property
     def size(self) -> Node:
         """The number of elements, an int64 scalar."""
-        size: Node = FUNCTIONS["size"](self)
-        return size
+        return FUNCTIONS["size"](self)
 
     @property
     def T(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        return FUNCTIONS["transpose"](self)  # type: ignore[no-any-return]
+        return FUNCTIONS["transpose"](self)
 
     @property
     def mT(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose of each matrix: the last two axes change places."""
-        return FUNCTIONS["later"]("matrix_transpose")(self)  # type: ignore[no-any-return]
+        return FUNCTIONS["later"]("matrix_transpose")(self)
 
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
@@ -464,7 +467,7 @@ class Node(Immutable):
         return HOOKS.reduced(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
-        return FUNCTIONS["deepcopy"](self, memo)  # type: ignore[no-any-return]
+        return FUNCTIONS["deepcopy"](self, memo)
 
     def sized(self) -> Node | None:
         """The leaf that this size belongs to."""
@@ -475,15 +478,7 @@ class Node(Immutable):
 
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
-            return Comparison("equal", self, other)
-        return _compared("equal", self, other)
-
-    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
-        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
-            return Comparison("not_equal", self, other)
-        return _compared("not_equal", self, other)
+    __eq__, __ne__ = _relation("equal"), _relation("not_equal")
 
     def __len__(self) -> int:
         size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
@@ -505,8 +500,7 @@ class Node(Immutable):
         return (self[position] for position in range(size))
 
     def __getitem__(self, key: Any) -> Node:
-        item: Node = HOOKS.handles.item(self, key) if by_program() else self.part(key)
-        return item
+        return HOOKS.handles.item(self, key) if by_program() else self.part(key)
 
     def part(self, key: Any) -> Node:
         """The node of `x[key]`."""
@@ -534,7 +528,7 @@ class Node(Immutable):
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
 
     def __round__(self, digits: int | None = None) -> Node:
-        return FUNCTIONS["rounded"](self, digits, TRACE.depth and asked_by_user())  # type: ignore[no-any-return]
+        return FUNCTIONS["rounded"](self, digits, TRACE.depth and asked_by_user())
 
     if not TYPE_CHECKING:  # which know the methods
 
@@ -602,8 +596,7 @@ class Comparison(Proxy):
     def __bool__(self) -> bool:
         left, right = self.operands
         if isinstance(right, COMPARABLE) and asked_by_user():
-            known: bool = FUNCTIONS["truth"](self)
-            return known
+            return FUNCTIONS["truth"](self)
         return (left is right) == (self.relation == "equal")
 
     def node(self) -> Node:
@@ -630,8 +623,7 @@ def _compared(relation: str, left: Node, right: object) -> Comparison:
     `is_written` is set if the program has the operator itself, and it is not a list or dict that searches."""
     by_user = TRACE.depth and isinstance(right, COMPARABLE) and asked_by_user(3)  # not by a table of Python's
     if by_user and HOOKS.handles.is_array(left, right):
-        made: Comparison = HOOKS.handles.operate(relation, (left, right))
-        return made
+        return HOOKS.handles.operate(relation, (left, right))
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
         known: Comparison | None = FUNCTIONS["decided"](relation, left, right)
         if known is not None:
@@ -680,8 +672,7 @@ class Constant(Node, metaclass=Leaves):
     @property
     def data(self) -> Array:
         """The array, which is read-only."""
-        value: Array = self.attrs["value"].value
-        return value
+        return self.attrs["value"].value
 
     value = data
     """Theano's other name."""
@@ -736,8 +727,7 @@ def _keeps_type(after: Node, before: Node) -> bool:
 
 def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
     """The node of `op` on `args` if it exists, else None."""
-    found: Node | None = NODES.find(_key(op, args, attrs))
-    return found
+    return NODES.find(_key(op, args, attrs))
 
 
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:

@@ -17,9 +17,9 @@ import numpy as np
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphcError, ParseError
 from graphc.ir.body import make_body, param
-from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
 from graphc.ir.text import NATURAL, print_op, read_digits
+from graphc.ir.types import FrozenArray
 from graphc.ir.walk import Graph
 from graphc.startup.hooks import HOOKS
 

@@ -26,7 +26,7 @@ The grammar, one item a line:
 A number is its Python literal; a NaN other than the default one is written as its bits in hexadecimal. The order of
 lines depends on the outputs alone, and leaves are distinguished by name. So graphs that differ only in the identity of
 their leaves and the order of building have the same text. In a cache key, a constant above 64 kB is replaced by the
-digest of its bytes (`frozen.py`), which does not read back.
+digest of its bytes (`types.py`), which does not read back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ import numpy as np
 from graphc.arrays.dtypes import FLOATS
 from graphc.errors import GraphTypeError
 from graphc.ir.body import bodies_of
-from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -60,6 +59,7 @@ from graphc.ir.node import (
     plain,
     size_owner,
 )
+from graphc.ir.types import FrozenArray
 from graphc.ir.walk import Graph, toposort
 
 NATURAL = "size"

@@ -1,20 +1,29 @@
-"""Tensor types as users see them (Theano's `TensorType`).
+"""The values that a node holds besides other nodes: types as users see them (Theano's `TensorType`), tags, constant
+arrays; the table of interned nodes.
 
 In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), all subclasses of `UserType`. Out: equality by dtype
 and broadcasting pattern, fresh variables, values checked and compared.
+
+In: an array; keys, nodes. Out: an immutable copy (`FrozenArray`) that is compared and hashed by its contents, of which
+those of a large array are read once, for their digest; the one node of a key, while it is referenced (`Interned`).
+`watch` installs a callback for each node made by changing the table's class; without one, `make` pays nothing for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
-from graphc.arrays.values import Array, as_array
+from graphc.arrays.dtypes import Array, as_array, is_float, name_of
 from graphc.errors import GraphTypeError
 from graphc.ir.symbol import FUNCTIONS
+from graphc.startup.record import record
+from graphc.startup.versions import digest_of
+
+# --- types as users see them ------------------------------------------------------------------------------------------
 
 
 class UserType:
@@ -148,3 +157,75 @@ class Scratchpad:
 
     def __repr__(self) -> str:
         return f"scratchpad{vars(self)}"
+
+
+# --- constants and the table of nodes ---------------------------------------------------------------------------------
+
+
+LARGE_BYTES = 2**16
+"""A larger array is compared by the digest of its bytes."""
+
+
+@record(eq=False)
+class FrozenArray:
+    """The value of a constant, compared and hashed by dtype, shape and bits. `key` holds the bits, or their digest."""
+
+    value: Array
+    key: tuple[str, tuple[int, ...], bytes]
+
+    @classmethod
+    def of(cls, value: Array) -> FrozenArray:
+        dtype = np.dtype(
+            name_of(value.dtype)
+        )  # NumPy's own object, which native code knows; a pickled array has another
+        frozen = np.array(value, dtype, order="C", copy=True).view(dtype)
+        frozen.flags.writeable = False
+        large = frozen.nbytes > LARGE_BYTES
+        bits = digest_of(frozen.reshape(-1).view(np.uint8).data).encode() if large else frozen.tobytes()
+        return cls(frozen, (name_of(frozen.dtype), frozen.shape, bits))
+
+    @property
+    def digest(self) -> str | None:
+        """The hexadecimal digest of a large array's bits; None for a small array."""
+        return self.key[2].decode() if self.value.nbytes > LARGE_BYTES else None
+
+    def __repr__(self) -> str:
+        return f"FrozenArray({self.value!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FrozenArray) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+Note = Callable[[Any], None]
+
+
+class Interned(WeakValueDictionary[Hashable, Any]):
+    """Nodes by key, weakly referenced. `make` uses `get`, which reports to the callback; all others use `find`."""
+
+    note: Note | None = None
+    find = WeakValueDictionary.get
+
+    def watch(self, note: Note | None) -> Note | None:
+        """Call `note` with each node that `make` returns, new or interned before; None removes the callback. Returns
+        the previous one."""
+        before, self.note = self.note, note
+        self.__class__ = Interned if note is None else Watched
+        return before
+
+
+class Watched(Interned):
+    """The table while a callback is installed."""
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        found = self.find(key, default)
+        if found is not None and self.note is not None:
+            self.note(found)
+        return found
+
+    def __setitem__(self, key: Hashable, node: Any) -> None:
+        super().__setitem__(key, node)
+        if self.note is not None:
+            self.note(node)

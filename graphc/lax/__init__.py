@@ -29,7 +29,7 @@ from graphc.ir.at_once import at_once
 from graphc.ir.call_errors import explained
 from graphc.ir.node import INPUT, SHARED, Node
 from graphc.ir.walk import node_set
-from graphc.startup.lazy import lazy_package
+from graphc.startup.hooks import lazy_package
 from graphc.trees import leaves, map_leaves
 
 if TYPE_CHECKING:

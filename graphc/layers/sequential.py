@@ -90,7 +90,7 @@ def _explained(output: Any, target: Any) -> Node:
 
 
 def _itself(output: Any) -> Node:
-    return output  # type: ignore[no-any-return]
+    return output
 
 
 def _less(cost: Callable[[Any, Any], Node], output: Any, target: Any) -> Node:
@@ -241,7 +241,7 @@ class Sequential(Parameters):
         """Return the output for a tensor."""
         for layer in self.layers:
             x = layer(x, train)
-        return x  # type: ignore[no-any-return]
+        return x
 
     @cached_property
     def input(self) -> Node:

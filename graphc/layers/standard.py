@@ -31,7 +31,7 @@ Function: TypeAlias = "Callable[[Any], Node]"
 
 
 def _same(x: Any) -> Node:
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 ACTIVATIONS: dict[str, Function] = {

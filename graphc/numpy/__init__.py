@@ -27,7 +27,7 @@ from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of, ndarray as ndarray
 from graphc.ops.elementwise import as_node, elementwise
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import nearest
 from graphc.tensor import creations, selecting
 from graphc.tensor.inspection import index_exp as index_exp, s_ as s_
 from graphc.tracing import vectorize as vectorize

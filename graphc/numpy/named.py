@@ -18,7 +18,7 @@ import numpy as np
 
 from graphc.ir.at_once import at_once, is_plain
 from graphc.ir.node import Node
-from graphc.ir.traced import TRACE, by_program
+from graphc.ir.source_lines import TRACE, by_program
 from graphc.tensor.boundary import Call, apply_function, apply_ufunc, computed
 from graphc.tensor.dispatch import call_function, call_ufunc, find_target, title, ufunc_target
 from graphc.tensor.forms import OWN

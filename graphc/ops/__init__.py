@@ -17,7 +17,7 @@ from graphc.ops import (
     shape,
 )  # fmt: skip
 from graphc.ops.linalg import products
-from graphc.startup.lazy import telling
+from graphc.startup.hooks import telling
 
 __all__ = [
     "again", "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce",

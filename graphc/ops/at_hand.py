@@ -20,8 +20,7 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, FUNCTIONS, SIZE, Node, Size, constant_value, plain
-from graphc.ir.source_lines import Where, program_line
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE, Where, program_line
 from graphc.startup.record import record
 
 RELATIONS = {

@@ -17,16 +17,15 @@ from typing import Any, overload
 
 import numpy as np
 
-from graphc.arrays.dtypes import floating, promote
-from graphc.arrays.values import read_only
+from graphc.arrays.dtypes import floating, promote, read_only
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.body import outputs_of
 from graphc.ir.lowering import SUFFIXES, Call, Extent, Passed, Result, Whole
 from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
-from graphc.startup.digest import Digest
 from graphc.startup.record import record
+from graphc.startup.versions import Digest
 
 
 class Direction(local):

@@ -24,9 +24,9 @@ from graphc.arrays.dtypes import (
     floating,
     is_float,
     promote,
+    refuse_masked,
 )
 from graphc.arrays.numerics import convert
-from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
 from graphc.ir import sizes
 from graphc.ir.facts import below_broadcasts, is_never_zero
@@ -57,8 +57,7 @@ from graphc.ir.node import (
     plain,
 )
 from graphc.ir.samples import Argument, Sample, Samples
-from graphc.ir.source_lines import program_line
-from graphc.ir.traced import TRACE, TRACED, OfArrays, by_program, traced_from
+from graphc.ir.source_lines import TRACE, TRACED, OfArrays, by_program, program_line, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_size, found as at_hand
 from graphc.ops.promotion import Operand, Rule

@@ -34,9 +34,8 @@ from graphc.ir.node import (
     plain,
 )
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
-from graphc.ir.source_lines import user_line
+from graphc.ir.source_lines import TRACE, TRACED, by_program, traced_from, user_line
 from graphc.ir.symbol import METHODS
-from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
 from graphc.ops.at_hand import RELATIONS, answered
 from graphc.ops.elementwise import Number
 from graphc.startup.hooks import HOOKS

@@ -26,7 +26,7 @@ from graphc.ir.walk import node_set, nodes_of
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, NodePicture, draw
-from graphc.startup.digest import Digest
+from graphc.startup.versions import Digest
 from graphc.theano.owners import Apply
 from graphc.tracing.traced import Jitted
 

@@ -1,4 +1,4 @@
-"""A text that identifies the log-density of a PyMC model, as a key for the cache (functions/text_cache.py).
+"""A text that identifies the log-density of a PyMC model, as a key for the cache (functions/factory.py).
 
 In: a model. Out: a text that differs wherever the log-densities of two models may differ. It is written from the
 variables as they were declared, in a tenth of the time that PyMC takes to build the log-density. None for a model with
@@ -25,7 +25,7 @@ from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.graph.type import Type
 
 from graphc.pytensor.table import applys
-from graphc.startup.digest import digest_of
+from graphc.startup.versions import digest_of
 
 PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis))
 PACKAGES = (pymc, pytensor)

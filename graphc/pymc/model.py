@@ -15,7 +15,7 @@ import numpy as np
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian
 from graphc.errors import ArgumentError
-from graphc.functions import text_cache
+from graphc.functions import factory
 from graphc.functions.callables import Function
 from graphc.functions.function import function
 from graphc.functions.pointer import Pointer
@@ -85,15 +85,15 @@ class Model:
         if self._identity is None:
             return self._function(make())
         text, data = f"{what} {self.parameters}\n{self._identity[0]}", self._identity[1]
-        found = text_cache.find(text)
+        found = factory.find_code(text)
         if found is None:
             bound = self._function(make())
-            text_cache.store(text, bound.function, [data.index(variable) for variable in bound.data])
+            factory.store_code(text, bound.function, [data.index(variable) for variable in bound.data])
             return bound
         used = [data[number] for number in found.note]
         inputs = [self._q, *[self._input(variable) for variable in used]]
         returns = "list" if what == "both" else "one"
-        made = text_cache.load(found, inputs, lambda: nodes_in(make()), returns, self.threads)
+        made = factory.load_code(found, inputs, lambda: nodes_in(make()), returns, self.threads)
         return Bound(made, used)
 
     @cached_property

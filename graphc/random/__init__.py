@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
-from graphc.startup.lazy import telling
+from graphc.startup.hooks import telling
 
 if TYPE_CHECKING:
     from graphc.random.names import *  # noqa: F403 - arrays or tensors (tests/test_stubs.py)

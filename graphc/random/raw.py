@@ -88,7 +88,7 @@ def _of_state(
     parameters = [each.replace(default=first.get(each.name, each.default)) for each in parameters]
     signature = inspect.Signature([state.replace(name="random_state"), *parameters])
     found: Any = _named(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[Concatenate[Any, P], Node]:
@@ -100,7 +100,7 @@ def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[
 
     state, *parameters = inspect.signature(draw).parameters.values()
     found: Any = _named(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _named(call: Any, like: Any, before: str, signature: inspect.Signature) -> Any:

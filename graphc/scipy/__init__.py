@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphc.startup.lazy import lazy_package
+from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
     from graphc.scipy import linalg as linalg, special as special, stats as stats

@@ -25,8 +25,7 @@ from typing import Any
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, plain
-from graphc.ir.source_lines import program_line
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE, program_line
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.creations import SCIPYS

@@ -22,7 +22,7 @@ from graphc.ir.node import Node, describe
 from graphc.lax import scan
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.named import offer
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import nearest
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.creation import arange, eye, zeros_like
 from graphc.tensor.elementary import abs, maximum, where

@@ -112,8 +112,7 @@ from graphc.sparse.variable import (
     sparse_shared as shared,
     uint_dtypes,
 )
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import lazily
+from graphc.startup.hooks import HOOKS, lazily
 
 __getattr__ = lazily("graphc.sparse", {})
 as_sparse = as_sparse_variable

@@ -56,7 +56,7 @@ class Process:
         self.listeners: list[Callable[[str], object]] = []
         """Callbacks for phases of compilation; the last one is called (pipeline/kernel.py)."""
         self.planner: Any = None
-        """Makes the functions of kernels that are not in the cache, in place of the compiler (ahead.py)."""
+        """Makes the functions of kernels that are not in the cache, in place of the compiler (cli.py)."""
         self.lookups: list[int] = []
         """The hits and misses of lookups of graphs in the cache; empty before the first one (cache/store.py)."""
         self.start_afresh()

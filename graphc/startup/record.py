@@ -33,8 +33,7 @@ class Fresh:
 def fresh(*, factory: Callable[[], T]) -> T:
     """A default that `factory` makes for each instance, for fields that hold a list or a dict."""
     default: Any = Fresh(factory)
-    made: T = default
-    return made
+    return default
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(fresh,))
@@ -62,16 +61,14 @@ def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Calla
         setters += [getattr(made, name).__set__ for name in fields]
         if cls.__dict__.keys().isdisjoint(("__init__", "__post_init__")):
             made.__init__ = _short_initializer(made, fields, setters, defaults) or made.__init__
-        done: type[T] = made
-        return done
+        return made
 
     return define
 
 
 def inspected(cls: type) -> dict[str, Any]:
     """The annotations of a class's own fields, in order, unevaluated."""
-    own: dict[str, Any] = vars(cls).get("__annotations__", {})
-    return own
+    return vars(cls).get("__annotations__", {})
 
 
 def _initializer(
@@ -118,8 +115,7 @@ def _short_initializer(
     made.__code__ = made.__code__.replace(co_varnames=("self", *fields))
     made.__defaults__ = last
     made.__qualname__ = f"{cls.__qualname__}.__init__"
-    done: Callable[..., None] = made
-    return done
+    return made
 
 
 def _of_one(set_a: Callable[..., None]) -> Callable[..., None]:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any as Anything
 from graphc.autodiff import Lop as Lop, Rop as Rop, grad as grad, hessian as hessian, jacobian as jacobian
 from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.hooks import HOOKS, lazily, names_of
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
 from graphc.tensor.elementary import *

@@ -7,7 +7,7 @@ In: calls of graphc's functions, and of NumPy's by their protocols, that a trace
 handles (`handles.py`) for arrays that it may write to; what NumPy gives, if all that it is applied to is known.
 
 Arguments of the program and constants from outside are plain nodes, and so are views of them: they refuse writes
-(`ir/writes.py`). Numbers are never handles. `VIEWS` says which functions return views. Where that depends on the order
+(`ir/symbol.py`). Numbers are never handles. `VIEWS` says which functions return views. Where that depends on the order
 of elements in memory, which is not always known here, the arrays are relatives: once one of them is written to, the
 others can no longer be read.
 """
@@ -26,8 +26,7 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describe, plain
 from graphc.ir.source_lines import program_line
-from graphc.ir.symbol import asked
-from graphc.ir.writes import refuse_write
+from graphc.ir.symbol import asked, refuse_write
 from graphc.ops.elementwise import COMPARED, Number, as_node, cast, with_sizes_fitted
 from graphc.ops.questions import is_outside
 from graphc.startup.hooks import HOOKS

@@ -21,8 +21,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Node
-from graphc.ir.source_lines import PACKAGE, is_pythons, program_line
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import PACKAGE, TRACE, is_pythons, program_line
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary, elementary

@@ -32,8 +32,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.node import OPS, Node, literal, make
-from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, is_pythons, program_line, warn_user
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons, program_line, warn_user
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary

@@ -24,8 +24,7 @@ from graphc.ir.node import Node, describe
 from graphc.ops.at_hand import asked_size, asked_values
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.recur import EXTREMES
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import HOOKS, nearest
 from graphc.startup.record import record
 from graphc.tensor.absent import why
 from graphc.tensor.forms import OWN, name_tensor, refuse, tensors_in

@@ -18,8 +18,8 @@ from graphc import tensor
 from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe, literal
+from graphc.ir.source_lines import TRACE, traced_hint
 from graphc.ir.symbol import asked
-from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_equal
 from graphc.ops.elementwise import WEAK, as_node, cast, is_number

@@ -28,10 +28,8 @@ from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import add_call
 from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe, literal, plain
-from graphc.ir.source_lines import program_line
-from graphc.ir.symbol import METHODS, asked
-from graphc.ir.traced import TRACE, asked_by_user, instruction
-from graphc.ir.writes import refuse_write
+from graphc.ir.source_lines import TRACE, asked_by_user, instruction, program_line
+from graphc.ir.symbol import METHODS, asked, refuse_write
 from graphc.ops.at_hand import fixed_size
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.index import set_subtensor

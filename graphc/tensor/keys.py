@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS
-from graphc.arrays.values import refuse_masked
+from graphc.arrays.dtypes import INTEGERS, refuse_masked
 from graphc.errors import GraphValueError, IndexKindError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, lazy_text, literal

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS
-from graphc.arrays.values import listed
+from graphc.arrays.dtypes import INTEGERS, listed
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -29,8 +28,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.source_lines import program_line
-from graphc.ir.traced import TRACE, traced_hint
+from graphc.ir.source_lines import TRACE, program_line, traced_hint
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_equal, asked_number, asked_size, found

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphc.ir.node import Node
-from graphc.ir.source_lines import NUMPY, OWN_FILES, program_line
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import NUMPY, OWN_FILES, TRACE, program_line
 from graphc.ops.again import EFFECTS
 from graphc.ops.elementwise import as_node
 from graphc.tensor import boundary

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import check_dtype
-from graphc.arrays.values import listed
+from graphc.arrays.dtypes import check_dtype, listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.call_errors import explained, explained_class
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable

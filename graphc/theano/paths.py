@@ -124,7 +124,7 @@ FORMER = {
     "functions.nested": "functions.wrappers",
     "functions.counted": "functions.wrappers",
     "functions.staged": "functions.wrappers",
-    "functions.recall": "functions.text_cache",
+    "functions.recall": "functions.factory",
     "functions.wrapped": "functions.wrappers",
     "control.updates": "control.scan",
     "gof.fft": "theano.fft",

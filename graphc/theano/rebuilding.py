@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array
 from graphc.control.derivative import step_of
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.convention import Out

@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
-from graphc.arrays.values import read_only
+from graphc.arrays.dtypes import is_float, read_only
 from graphc.autodiff import pulled_back
 from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
 from graphc.ir import sizes

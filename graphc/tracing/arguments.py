@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphc.arrays.values import natural_dtype
+from graphc.arrays.dtypes import natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, Scalar, variable
-from graphc.ir.traced import TRACE, TRACED
+from graphc.ir.source_lines import TRACE, TRACED
 from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options

@@ -17,7 +17,7 @@ from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
-from graphc.ir.traced import LEFT, TRACE, TRACED
+from graphc.ir.source_lines import LEFT, TRACE, TRACED
 from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label

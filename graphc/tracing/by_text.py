@@ -27,8 +27,8 @@ from graphc.errors import GraphcError
 from graphc.functions.callables import Function
 from graphc.functions.function import function as compile_function
 from graphc.ir.node import CONSTANT, Node, variable
+from graphc.ir.source_lines import TRACE
 from graphc.ir.text import graph_key_text
-from graphc.ir.traced import TRACE
 from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.options import options
 from graphc.shared import SharedVariable

@@ -16,12 +16,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphc.arrays.dtypes import check_dtype
-from graphc.arrays.values import read_only
+from graphc.arrays.dtypes import check_dtype, read_only
 from graphc.errors import GradientError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Op, Size, Type, describe, make
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE
 from graphc.ir.walk import as_size_node
 from graphc.ops.again import EFFECTS
 from graphc.ops.custom import PYTHON, fingerprint

@@ -25,7 +25,7 @@ from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.sizes import shapes_differ
-from graphc.ir.traced import TRACE
+from graphc.ir.source_lines import TRACE
 from graphc.ir.walk import substitute
 from graphc.ops.custom import DIRECTION, Absent, NullType
 from graphc.ops.derivative import overridden

@@ -22,7 +22,7 @@ from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
-from graphc.ir.traced import LEFT, TRACE
+from graphc.ir.source_lines import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.again import Frame, attached
 from graphc.ops.at_hand import asked_equal

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, SIZE, Node, constant_value, literal, variable
-from graphc.ir.source_lines import Where
-from graphc.ir.traced import TRACED
+from graphc.ir.source_lines import TRACED, Where
 from graphc.ir.walk import node_set, nodes_of, substitute
 from graphc.ops.at_hand import Note, line_of
 from graphc.ops.checked import checked

@@ -111,10 +111,10 @@ class Interface(Generic[P, R]):
     def compiled_for(self: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Function:
         """The compiled function for arguments; without arguments, the only one that there is."""
         if args or kwargs or not self.functions:
-            return self.function_for(*args, **kwargs)  # type: ignore[no-any-return]
+            return self.function_for(*args, **kwargs)
         if len(self.functions) > 1:
             raise ArgumentError(f"{self.title} has {len(self.functions)} compiled functions: give arguments of one")
-        return self.functions[0]  # type: ignore[no-any-return]
+        return self.functions[0]
 
     def save(self: Any, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
         """Write all variants to a file, from which `graphc.load` makes a jitted function in any process. It runs the

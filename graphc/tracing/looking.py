@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import check_dtype
-from graphc.arrays.values import natural_dtype
+from graphc.arrays.dtypes import check_dtype, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, variable
+from graphc.ir.source_lines import LEFT, TRACED
 from graphc.ir.text import print_graph
-from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.at_hand import Note, sizes_at_hand
 from graphc.ops.elementwise import Number
 from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of

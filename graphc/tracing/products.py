@@ -22,8 +22,8 @@ from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError
 from graphc.ir.node import LEAVES, Node, describe, variable
 from graphc.ir.sizes import shapes_differ
+from graphc.ir.source_lines import TRACE
 from graphc.ir.text import print_graph
-from graphc.ir.traced import TRACE
 from graphc.ir.walk import dependents, nodes_of, rebuilt
 from graphc.ops.elementwise import as_node, cast
 from graphc.options import options

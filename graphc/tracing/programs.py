@@ -23,7 +23,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.control.loop import called, title
 from graphc.errors import GraphTypeError
 from graphc.ir.node import CONSTANT, Node, next_serial, variable
-from graphc.ir.traced import LEFT, TRACE, TRACED
+from graphc.ir.source_lines import LEFT, TRACE, TRACED
 from graphc.ir.walk import dependents, nodes_of, nodes_since, rebuilt
 from graphc.ops.again import Frame, attached
 from graphc.ops.derivative import without_overrides

@@ -23,7 +23,7 @@ from typing import Any
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
 from graphc.functions.callables import Function
-from graphc.functions.loaded_calls import arguments_of
+from graphc.functions.loaded import arguments_of
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
 from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of

@@ -37,14 +37,12 @@ from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
-from graphc.ir.source_lines import PACKAGE, error_line
-from graphc.ir.traced import LEFT, TRACE, traced_hint
+from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.again import Frame, attached
 from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
-from graphc.startup.hooks import HOOKS
-from graphc.startup.lazy import once
+from graphc.startup.hooks import HOOKS, once
 from graphc.startup.record import record
 from graphc.tensor import boundary
 from graphc.tracing.arguments import (

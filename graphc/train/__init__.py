@@ -6,7 +6,7 @@ imported when they are named.
 """
 
 from graphc.ir.call_errors import explain_all, explained
-from graphc.startup.lazy import lazily
+from graphc.startup.hooks import lazily
 from graphc.train.trainer import Row, Trainer, load, plot, save
 
 LAZY = {"estimator": "Classifier Regressor"}

@@ -22,7 +22,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.call.pointer import FAILED, REFUSED
 from graphc.errors import ArgumentError
-from graphc.functions.declaration import read
+from graphc.functions.pointer import read
 
 x, y, vector, matrix = T.dscalar("x"), T.dscalar("y"), T.dvector("v"), T.dmatrix("w")
 

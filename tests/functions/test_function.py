@@ -27,7 +27,7 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
 from graphc.functions.callables import MODES, Function
-from graphc.functions.lowered import Lowered
+from graphc.functions.native import Lowered
 from graphc.options import options
 from graphc.startup.process import PROCESS
 

@@ -18,7 +18,7 @@ import graphc.tensor as T
 from graphc.codegen.call.signature import MOST_COPIED
 from graphc.errors import IndexOutOfBounds, ShapeError
 from graphc.functions import variants
-from graphc.functions.layouts import find_base
+from graphc.functions.variants import find_base
 from graphc.ir.node import Node
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_specified, assert_within

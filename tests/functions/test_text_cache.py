@@ -1,4 +1,4 @@
-"""Functions that are found by a text (functions/text_cache.py)."""
+"""Functions that are found by a text (functions/factory.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.functions.text_cache import find, load, store
+from graphc.functions.factory import find_code, load_code, store_code
 from graphc.ir.node import Node
 from graphc.options import options
 
@@ -28,9 +28,9 @@ def graph_of(x: Node, y: Node) -> list[Node]:
 def test_a_function_is_found_by_its_text_and_its_graph_made_when_it_is_looked_at() -> None:
     x, y = T.dvectors("x", "y")
     written = graphc.function([x, y], graph_of(x, y), name="two")
-    assert find("two of x and y") is None
-    store("two of x and y", written, ["plain", 3])
-    found = find("two of x and y")
+    assert find_code("two of x and y") is None
+    store_code("two of x and y", written, ["plain", 3])
+    found = find_code("two of x and y")
     assert found is not None and (found.name, found.note) == ("two", ["plain", 3])
     made: list[int] = []
 
@@ -39,7 +39,7 @@ def test_a_function_is_found_by_its_text_and_its_graph_made_when_it_is_looked_at
         return graph_of(a, b)
 
     a, b = T.dvectors("x", "y")
-    again = load(found, [a, b], make, "list", None)
+    again = load_code(found, [a, b], make, "list", None)
     values = np.array([0.5, 1.5, np.nan]), np.array([2.0, 3.0])
     for mine, own in zip(again(*values), written(*values), strict=True):
         np.testing.assert_array_equal(mine, own)
@@ -54,8 +54,8 @@ def test_a_function_is_found_by_its_text_and_its_graph_made_when_it_is_looked_at
 
 def test_what_is_kept_counts_for_the_same_options_alone() -> None:
     x = T.dvector("x")
-    store("exp", graphc.function([x], T.exp(x)), None)
-    assert find("exp") is not None and find("exp ") is None
+    store_code("exp", graphc.function([x], T.exp(x)), None)
+    assert find_code("exp") is not None and find_code("exp ") is None
     for changes in (
         {"fast_math": True},
         {"cache": False},
@@ -64,7 +64,7 @@ def test_what_is_kept_counts_for_the_same_options_alone() -> None:
         {"floatX": "float32"},
     ):
         with options.change(**changes):
-            assert find("exp") is None, changes
+            assert find_code("exp") is None, changes
 
 
 def test_a_function_of_shared_variables_or_of_another_mode_is_not_kept() -> None:
@@ -76,5 +76,5 @@ def test_a_function_of_shared_variables_or_of_another_mode_is_not_kept() -> None
             graphc.function([x], x, mode="python"),
         ]
     ):
-        store(f"number {number}", made, None)
-        assert find(f"number {number}") is None
+        store_code(f"number {number}", made, None)
+        assert find_code(f"number {number}") is None

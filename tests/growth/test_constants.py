@@ -13,8 +13,8 @@ import pytest
 import graphc
 import graphc.numpy as jnp
 from graphc import lax
-from graphc.ir import frozen
-from graphc.ir.frozen import LARGE_BYTES, FrozenArray
+from graphc.ir import types
+from graphc.ir.types import LARGE_BYTES, FrozenArray
 
 MATRIX = np.random.default_rng(0).normal(size=(90, 100))  # 72 kB
 VECTOR = MATRIX.reshape(-1)
@@ -63,7 +63,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of large constants whose digests were made; what else reads elements goes to `Touched.by`."""
     Touched.by.clear()
     made: list[int] = []
-    of, digest_of = FrozenArray.of.__func__, frozen.digest_of  # type: ignore[attr-defined]
+    of, digest_of = FrozenArray.of.__func__, types.digest_of  # type: ignore[attr-defined]
 
     def noted(content: Any) -> str:
         made.append(len(content))
@@ -74,7 +74,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         large = array.value.nbytes > LARGE_BYTES
         return FrozenArray(array.value.view(Touched), array.key) if large else array
 
-    monkeypatch.setattr(frozen, "digest_of", noted)
+    monkeypatch.setattr(types, "digest_of", noted)
     monkeypatch.setattr(FrozenArray, "of", classmethod(watched))
     return made
 

@@ -13,9 +13,9 @@ import pytest
 
 import graphc.tensor as T  # noqa: F401 - the ops
 from graphc.errors import GraphcError
-from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Body, Node, literal, make, variable
 from graphc.ir.text import graph_key_text, graph_of
+from graphc.ir.types import FrozenArray
 from graphc.ir.walk import nodes_of
 from graphc.testing import draw, leaf_like
 

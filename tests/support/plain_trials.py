@@ -31,7 +31,7 @@ from tests.support.plain_programs import program
 def function_of(text: str, xp: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {"np": np, "xp": xp, "jit": graphc.jit if xp is jnp else lambda f: f}
     exec(compile(text, "plain.py", "exec"), scope)
-    return scope["f"]  # type: ignore[no-any-return]
+    return scope["f"]
 
 
 def one(f: Any, x: Any, y: Any, v: Any) -> Any:

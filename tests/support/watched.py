@@ -19,7 +19,7 @@ import graphc
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.signature import Array as Operand, Signature
 from graphc.errors import GraphcError
-from graphc.functions.lowered import Generated
+from graphc.functions.native import Generated
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.verify import Step, on_pass

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import graphc.tensor as T
-from graphc.startup.lazy import names_of
+from graphc.startup.hooks import names_of
 from graphc.tensor import nnet
 from graphc.tensor.absent import GROUPS, why
 

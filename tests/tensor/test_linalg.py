@@ -320,7 +320,7 @@ def weighed(*nodes: Node) -> Node:
     total: Any = 0.0
     for place, node in enumerate(nodes):
         total = total + (node.flatten() * T.cos(T.arange(node.size) * 1.3 + place)).sum()
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 SINGULAR = A - np.outer(A[:, 0], np.eye(4)[0])

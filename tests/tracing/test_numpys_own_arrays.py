@@ -39,7 +39,7 @@ def of_text(text: str) -> Callable[..., Any]:
         compile("def f(x, w):\n    " + text.replace("; ", "\n    ").replace(": > ", ":\n        "), "own.py", "exec"),
         scope,
     )
-    return scope["f"]  # type: ignore[no-any-return]
+    return scope["f"]
 
 
 PROGRAMS = """

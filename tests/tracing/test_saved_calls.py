@@ -21,7 +21,7 @@ import graphc
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.archive import FIRST, aligned
 from graphc.options import options
-from graphc.startup.digest import digest_of
+from graphc.startup.versions import digest_of
 from graphc.tracing.traced import Jitted
 from graphc.trees import leaves, structure
 

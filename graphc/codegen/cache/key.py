@@ -32,9 +32,8 @@ from graphc.codegen.cache import files
 from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.ir.source_lines import PACKAGE
 from graphc.options import options
-from graphc.startup.digest import Digest, digest_of
 from graphc.startup.record import record
-from graphc.startup.versions import VERSION
+from graphc.startup.versions import VERSION, Digest, digest_of
 
 FORMAT = "graphc cache 3"
 SOURCES = "sources"
@@ -75,7 +74,7 @@ class Key:
 
 
 def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
-    """Return the key of a printed graph, or of another text that identifies one (functions/text_cache.py), under the
+    """Return the key of a printed graph, or of another text that identifies one (functions/factory.py), under the
     options as they are now. settings: those of its function."""
     return Key(text, chosen_settings(settings), fingerprint())
 

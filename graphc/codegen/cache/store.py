@@ -41,9 +41,9 @@ from graphc.codegen.cache.key import SOURCES, Key, fingerprint_parts, for_target
 from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.server.prestart import USAGE
 from graphc.options import NATIVE, options
-from graphc.startup.digest import DIGITS, digest_of
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
+from graphc.startup.versions import DIGITS, digest_of
 
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]

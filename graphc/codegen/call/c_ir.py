@@ -178,7 +178,7 @@ class Call:
 
     def input(self, number: int, array: Array) -> Ptr:
         if array.shape:
-            return self.given["data", number, 0]  # type: ignore[no-any-return]
+            return self.given["data", number, 0]
         value = self.given["value", number, 0]
         place = self.code.local(I64)
         place.store(value if array.dtype != "bool" else (value != 0).to(I8, signed=False))

@@ -17,7 +17,7 @@ import numpy as np
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.llvm.module import HalfField, LongField, PointerField
 from graphc.errors import GraphcError
-from graphc.startup.digest import digest_of
+from graphc.startup.versions import digest_of
 
 # Offsets in bytes, on a 64-bit CPython with the GIL; `verify_layout` compares them with live objects.
 OBJECT_COUNT = HalfField(0)  # its low half: negative for objects that are immortal

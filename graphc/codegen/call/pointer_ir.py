@@ -129,7 +129,7 @@ class Call(Words):
 
     def number(self, param: int) -> I64:
         """A parameter that is a size."""
-        return self.args[param].to(I64)  # type: ignore[no-any-return]
+        return self.args[param].to(I64)
 
     def write(self) -> I64:
         code, form = self.code, self.form
@@ -158,10 +158,10 @@ class Call(Words):
     def operand(self, number: int) -> Ptr:
         source, param, offset = self.form.operands[number]
         if source == PARAM:
-            return self.args[param].at(offset) if offset else self.args[param]  # type: ignore[no-any-return]
+            return self.args[param].at(offset) if offset else self.args[param]
         if source == VALUE:
             return self.code.address(self.args[param])
-        return self.word("operands", sum(kind not in (PARAM, VALUE) for kind, *_ in self.form.operands[:number]), Ptr)  # type: ignore[no-any-return]
+        return self.word("operands", sum(kind not in (PARAM, VALUE) for kind, *_ in self.form.operands[:number]), Ptr)
 
     def unfit(self) -> list[Bool]:
         """The conditions under which vectors are refused: an address is null, or a result overlaps another vector."""

@@ -169,7 +169,7 @@ def is_finite(suffix: str) -> Function[..., Bool]:
         found = code.variable(total.value.lane(0))
         for lane in range(1, GROUP):
             found.value = found.value + total.value.lane(lane)
-        return found.value == 0.0  # type: ignore[no-any-return]
+        return found.value == 0.0
 
     params = {"memory": Ptr, "rows": I64, "groups": I64}
     return Function(f"conv_is_finite_{suffix}", Bool, params, write, "noinline optsize", is_internal=True)

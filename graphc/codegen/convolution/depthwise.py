@@ -45,7 +45,7 @@ Sums: TypeAlias = Sequence[Sequence[Variable[Any]]]
 def takes_lines(w: dict[str, Any], few: int) -> Bool:
     """True if lines of results of many groups are to be computed: their numbers stand beside each other."""
     third = axes_of(w)[2]
-    return _groups_are_adjacent(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)  # type: ignore[no-any-return]
+    return _groups_are_adjacent(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)
 
 
 def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
@@ -56,12 +56,12 @@ def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
     length = _groups_are_adjacent(w).choose(I64.of(1), image + kernel)
     is_fit = (w["channels"] > 0) & (length > 0) & (length <= TURNED_BYTES // ARITHMETIC[suffix].align)
     is_better = _groups_are_adjacent(w) | (~is_line & (w["groups"] >= GROUP))
-    return is_better & is_fit & (w["groups"] > 1) & (w["outs"] <= few)  # type: ignore[no-any-return]
+    return is_better & is_fit & (w["groups"] > 1) & (w["outs"] <= few)
 
 
 def _groups_are_adjacent(w: dict[str, Any]) -> Bool:
     """True if the groups of images and kernels stand beside each other."""
-    return (w["x_g"] == 1) & (w["w_g"] == 1)  # type: ignore[no-any-return]
+    return (w["x_g"] == 1) & (w["w_g"] == 1)
 
 
 def _results() -> int:

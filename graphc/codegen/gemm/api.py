@@ -41,7 +41,7 @@ from numpy.lib.stride_tricks import as_strided
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL, SETTINGS_WORDS
 from graphc.codegen.threads.settings import Pool
-from graphc.startup.lazy import once
+from graphc.startup.hooks import once
 from graphc.startup.process import PROCESS
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")

@@ -137,7 +137,7 @@ def blocks_ir(suffix: str, poison: bool = False) -> str:
 def allocate(code: Code, length: I64) -> Ptr:
     """Memory, if it is long in huge pages: of small ones the first touch took a fifth of a first product."""
     if sys.platform != "linux":
-        return malloc(code, length)  # type: ignore[no-any-return]
+        return malloc(code, length)
     with code.when(length.below(HUGE_FROM)):
         code.ret(malloc(code, length))
     size = (length + (HUGE_PAGE - 1)) & -HUGE_PAGE

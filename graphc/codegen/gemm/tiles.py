@@ -207,7 +207,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
 
 def first_lanes(count: I64 | I32, lanes: int) -> Bool:
     """The mask of the first `count` lanes of a vector."""
-    return count.spread(lanes).compare("icmp ugt", vector(type(count), lanes).each(range(lanes)))  # type: ignore[no-any-return]
+    return count.spread(lanes).compare("icmp ugt", vector(type(count), lanes).each(range(lanes)))
 
 
 class Columns:

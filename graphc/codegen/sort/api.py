@@ -32,7 +32,7 @@ from graphc.ops.order import (
     sorted_along,
     symbol,
 )
-from graphc.startup.lazy import once
+from graphc.startup.hooks import once
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
 """Functions along the second of three axes, by the names of the ops: their values in NumPy."""

@@ -75,7 +75,7 @@ def _samples(build: Any, *, square: bool = False, result: int | None = 0) -> Sam
 
     def one(x: Node) -> Node:
         made = build(x)
-        return made if result is None else made[result]  # type: ignore[no-any-return]
+        return made if result is None else made[result]
 
     shapes = {"a matrix": (3, 3)} if square else {"a high one": (4, 2), "broad ones": (2, 2, 4)}
     return Samples(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphc.startup.lazy import lazy_package
+from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
     from graphc.scipy.interpolate.bsplines import *  # noqa: F403

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphc.startup.lazy import lazy_package
+from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
     from graphc.scipy.optimize.constraints import *  # noqa: F403

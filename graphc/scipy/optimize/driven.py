@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in

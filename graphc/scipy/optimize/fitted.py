@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in
 from graphc.scipy.optimize.covariance import Covariance, SearchResult, free_of, over_free

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import graphc.tensor as T
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array
 from graphc.autodiff import grad, jacobian, jvp
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError

@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array, is_float
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import nearest
 from graphc.trees import leaves, like, outline, paths, up_to
 
 KEY = re.compile(r"\['([^']*)'\]")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.values import Array
+from graphc.arrays.dtypes import Array
 from graphc.errors import GraphValueError
 from graphc.scipy.optimize.kernels import Kernel
 from graphc.scipy.optimize.packing import Packing

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node
-from graphc.startup.lazy import lazy_package
+from graphc.startup.hooks import lazy_package
 from graphc.trees import leaves
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphc.scipy.named import offer
 from graphc.scipy.special import addressed, composed, polynomials
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import nearest
 from graphc.tensor import elementary, special as _special
 
 if TYPE_CHECKING:

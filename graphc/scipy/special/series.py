@@ -76,7 +76,7 @@ def evaluated(name: str, x: Node) -> Node:
     total: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def divided(name: str, x: Node) -> Node:

@@ -17,7 +17,7 @@ from graphc.scipy.named import offer
 from graphc.scipy.stats import descriptive, laws
 from graphc.scipy.stats.distribution import Discrete, Distribution
 from graphc.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
-from graphc.startup.lazy import nearest
+from graphc.startup.hooks import nearest
 
 DISTRIBUTIONS: dict[str, Any] = {
     **{law.name: Distribution(law) for law in laws.CONTINUOUS},

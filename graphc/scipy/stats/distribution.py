@@ -26,7 +26,7 @@ from graphc.functions.function import function as compile_function
 from graphc.ir.at_once import is_plain
 from graphc.ir.call_errors import explained_class
 from graphc.ir.node import Node
-from graphc.ir.traced import by_program
+from graphc.ir.source_lines import by_program
 from graphc.ops.elementwise import as_node, cast, in_floats, is_number
 from graphc.random import distributions as random
 from graphc.scipy.named import found_in

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphc.ir.call_errors import explained
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.hooks import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
 from graphc.tensor.elementary import sigmoid as sigmoid, softplus as softplus
 from graphc.tensor.reductions import logsumexp as logsumexp

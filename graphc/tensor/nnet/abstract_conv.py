@@ -19,7 +19,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
-from graphc.startup.lazy import lazily
+from graphc.startup.hooks import lazily
 from graphc.tensor.arranging import pad
 from graphc.tensor.contraction import einsum
 from graphc.tensor.elementary import equal, greater_equal

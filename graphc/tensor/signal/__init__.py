@@ -6,7 +6,7 @@ In: tensors. Out: nodes. Its modules are imported when one is asked for.
 from __future__ import annotations
 
 from graphc.ir.call_errors import explain_all
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.hooks import lazily, names_of
 
 LAZY = {"conv": "convolve1d convolve2d", "downsample": "", "pool": ""}
 """The modules of this package, and the names that they give it."""

@@ -15,8 +15,8 @@ from graphc.codegen.cache.key import Key, cache_key
 from graphc.codegen.pipeline.build import key_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.options import options
-from graphc.startup.digest import DIGITS
 from graphc.startup.record import replace
+from graphc.startup.versions import DIGITS
 
 KEY = Key("a = input float64[n]\nb = exp a\nreturn b\n", {"fast_math": "False", "excluding": ""}, "graphc 1; +avx,+fma")
 

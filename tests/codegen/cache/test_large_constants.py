@@ -16,9 +16,9 @@ import graphc.numpy as gnp
 import graphc.tensor as T
 from graphc.errors import GraphcError
 from graphc.ir.expression import LONGEST, label
-from graphc.ir.frozen import LARGE_BYTES
 from graphc.ir.node import literal
 from graphc.ir.text import graph_key_text, graph_of, print_graph
+from graphc.ir.types import LARGE_BYTES
 from graphc.options import options
 
 ROWS = 400_000

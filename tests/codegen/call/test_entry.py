@@ -25,8 +25,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS
-from graphc.arrays.values import as_array
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, as_array
 from graphc.codegen.call.bind import ABSENT, EXPORTS, POSITIONAL, Keywords, Library, bind, load
 from graphc.codegen.call.entry import entry_ir
 from graphc.codegen.call.launch_python import launch_python

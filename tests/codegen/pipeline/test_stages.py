@@ -17,7 +17,7 @@ import graphc.tensor as T
 from graphc.codegen.pipeline import build, stages
 from graphc.codegen.pipeline.build import computed_sizes, stages_of
 from graphc.errors import ArgumentError, CacheMissError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
-from graphc.functions.lowered import Lowered
+from graphc.functions.native import Lowered
 from graphc.functions.wrappers import Staged
 from graphc.ir.node import Node
 from graphc.options import options
