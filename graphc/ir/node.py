@@ -296,7 +296,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-def _relation(relation: str) -> Any:
+def _relation(relation: str) -> Callable[[Node, object], Comparison]:
     def operator(self: Node, other: object) -> Comparison:
         if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
             return Comparison(relation, self, other)
@@ -478,7 +478,7 @@ class Node(Immutable):
 
     __hash__ = object.__hash__
 
-    __eq__, __ne__ = _relation("equal"), _relation("not_equal")
+    __eq__, __ne__ = _relation("equal"), _relation("not_equal")  # type: ignore[assignment]
 
     def __len__(self) -> int:
         size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
