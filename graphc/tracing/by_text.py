@@ -14,14 +14,13 @@ times: numbers that it draws stay an error.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from graphc.arrays.dtypes import is_float
+from graphc.codegen.call.recipes import Outside
 from graphc.control.loop import title
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
@@ -33,8 +32,9 @@ from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.options import options
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
+from graphc.startup.record import replace
 from graphc.tracing.arguments import Parts
-from graphc.tracing.outside import Source, as_now, check_unchanged, undo, within_reach
+from graphc.tracing.outside import Reach, Source, as_now, check_unchanged, undo, within_reach
 from graphc.tracing.traced import Jitted
 from graphc.trees import LEAF, structure
 
@@ -62,6 +62,10 @@ class ByText(Jitted[..., Any]):
 
     def use(self, variant: Any) -> None:
         """Nothing: the next call is traced."""
+
+    def watched(self, parts: Parts, reach: Reach, changed: Collection[tuple[int, Any]]) -> Sequence[Outside]:
+        """Nothing: the next call is traced."""
+        return ()
 
     def is_argument(self, node: Node) -> bool:
         """True for a constant that is an argument of what is compiled, since it may be another one at the next call."""
@@ -103,13 +107,13 @@ class Redrawn(ByText):
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self.entries.clear()
         numpys: Any = sys.modules.get("numpy.random")
-        found, _, _ = within_reach(self.__wrapped__, ())
+        found = within_reach(self.__wrapped__, ()).generators
         found += [Source("np.random", None, each, None) for each in (numpys and numpys.mtrand._rand,) if each]
         self.generators = [as_now(each) for each in found]
         return super().dispatch(args, kwargs)
 
-    def sources(self, parts: Parts) -> list[Source]:
-        return [each for each in super().sources(parts) if isinstance(each.value, np.ndarray)]
+    def reach(self, parts: Parts) -> Reach:
+        return replace(super().reach(parts), generators=[])
 
     def run(self, *args: Any) -> Any:
         """Run the function on tensors. Where the call has run it before, it draws the same numbers again."""

@@ -1,5 +1,5 @@
-"""Changes of a traced function outside of itself: random generators that draw, and NumPy arrays that it writes to.
-Both would happen once, while the function is traced, and not in each call.
+"""Changes of a traced function outside of itself: random generators that draw, NumPy arrays that it writes to, names,
+lists and objects that it changes (places.py). They happen once, while the function is traced, and not in each call.
 
     rng, counts = np.random.default_rng(0), np.zeros(3)
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dis import Instruction, get_instructions
 from functools import partial
 from pickle import dumps, loads
@@ -28,14 +28,17 @@ from zlib import crc32
 import numpy as np
 
 from graphc.errors import GraphTypeError, drawn_error
-from graphc.ir.source_lines import written
+from graphc.ir.source_lines import warn_user, written
 from graphc.startup.record import record
+from graphc.tracing.places import CONTAINERS, ITERATORS, Place, differing, only_collects, places_of
 
 MOST = 400
 """The most values that are looked at."""
 PACKAGES = ("graphc", "numpy", "scipy", "builtins")
 """Packages whose functions and objects are not looked into."""
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type)
+OPEN = ("__main__", "argparse", "collections", "types")
+"""Modules of Python whose objects hold values of a program."""
+PLAIN = (int, float, complex, bool, str, bytes, type(None))
 SMALL = 1 << 20
 """The bytes of an array up to which it is always compared; a larger one if some code in reach has an instruction or a
 name that writes."""
@@ -46,6 +49,15 @@ WRITING = {
     "putmask", "setfield", "shuffle", "sort",
 }  # fmt: skip
 """Names of functions and of arguments by which programs write to arrays."""
+
+CHANGING = WRITING | {
+    "add", "append", "appendleft", "clear", "discard", "extend", "insert", "next", "pop", "popitem", "popleft",
+    "remove", "reverse", "send", "setdefault", "update",
+}  # fmt: skip
+"""Names of functions by which programs change containers, too."""
+STORES = "STORE_SUBSCR", "STORE_SLICE"
+BINDS = "STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF"
+"""Instructions that write to arrays, and that bind names."""
 
 
 @record(eq=False)
@@ -66,12 +78,23 @@ def state_of(value: Any) -> Any:
     return value.shape, crc32(value.data if value.flags.c_contiguous else value.tobytes())
 
 
-def sources(function: Any, args: Sequence[Any]) -> list[Source]:
-    """The random generators and the arrays that a function can reach."""
-    found, arrays, functions = within_reach(function, args)
+@record(eq=False)
+class Reach:
+    """All that a function can reach. generators, arrays: without their states. codes: of its functions. places: names,
+    lists and objects that it may change."""
+
+    generators: list[Source]
+    arrays: list[Source]
+    codes: list[CodeType]
+    places: list[Place]
+
+
+def sources(reach: Reach) -> list[Source]:
+    """The random generators and the arrays that a function can reach, as they are now."""
+    arrays = reach.arrays
     large = [each for each in arrays if each.value.nbytes > SMALL]
-    compared = arrays if large and any(map(may_write, functions)) else [each for each in arrays if each not in large]
-    return [as_now(each) for each in (*found, *compared)]
+    compared = arrays if large and any(map(may_write, reach.codes)) else [each for each in arrays if each not in large]
+    return [as_now(each) for each in (*reach.generators, *compared)]
 
 
 def as_now(each: Source) -> Source:
@@ -79,8 +102,8 @@ def as_now(each: Source) -> Source:
     return Source(each.name, each.code, each.value, state_of(each.value))
 
 
-def within_reach(function: Any, args: Sequence[Any]) -> tuple[list[Source], list[Source], list[CodeType]]:
-    """The random generators, the arrays and the codes that a function can reach, without states."""
+def within_reach(function: Any, args: Sequence[Any]) -> Reach:
+    """All that a function can reach."""
     numpys = sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = (random.Random,)
     if numpys is not None:
@@ -90,7 +113,7 @@ def within_reach(function: Any, args: Sequence[Any]) -> tuple[list[Source], list
         *(("an argument", None, each) for each in args),
     ]
     found, arrays, seen, seeded = list[Source](), list[Source](), set[int](), set[int]()
-    functions = list[CodeType]()
+    functions, places = list[CodeType](), list[Place]()
     while pending and len(seen) < MOST:
         name, code, value = pending.pop()
         if isinstance(value, PLAIN) or id(value) in seen:
@@ -107,9 +130,20 @@ def within_reach(function: Any, args: Sequence[Any]) -> tuple[list[Source], list
             if value.dtype.kind in "biuf" and value.flags.writeable and value.nbytes <= LARGE:
                 arrays.append(Source(name, code, value, None))
         else:
-            functions += codes(value.__code__) if isinstance(value, FunctionType) else ()
+            is_own = is_programs(value)
+            functions += codes(value.__code__) if isinstance(value, FunctionType) and is_own else ()
+            places += places_of(name, code, value) if is_own else ()
             pending += reached(name, code, value)
-    return [each for each in found if id(each.value) not in seeded], arrays, functions
+    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, places)
+
+
+def is_programs(value: Any) -> bool:
+    """True for a function, an object, a class or a module of a program, and for a container."""
+    if isinstance(value, CONTAINERS + ITERATORS):
+        return True
+    home = str(value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None))
+    root = home.partition(".")[0]
+    return root in OPEN or not (root in PACKAGES or root in sys.stdlib_module_names)
 
 
 def may_write(code: CodeType) -> bool:
@@ -121,7 +155,7 @@ def may_write(code: CodeType) -> bool:
 def is_write(each: Instruction) -> bool:
     """Tell whether an instruction may write to an array, or names what does."""
     is_change = each.opname == "BINARY_OP" and each.argrepr[-1:] == "="
-    return is_change or each.opname in ("STORE_SUBSCR", "STORE_SLICE") or str(each.argval) in WRITING
+    return is_change or each.opname in STORES or str(each.argval) in WRITING
 
 
 def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str, CodeType | None, Any]]:
@@ -133,7 +167,7 @@ def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str,
             return iter(() if wrapped is None else [(name, code, wrapped)])
         return within(value)
     if isinstance(value, MethodType):
-        return iter([(name, code, value.__func__), ("self", None, value.__self__)])
+        return iter([(name, code, value.__func__), ("self", getattr(value.__func__, "__code__", None), value.__self__)])
     if isinstance(value, partial):
         return iter(
             [(name, code, value.func), *((name, code, each) for each in (*value.args, *value.keywords.values()))]
@@ -144,11 +178,23 @@ def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str,
         return ((f"{name}[{key!r}]", code, each) for key, each in [*value.items()][:MOST])
     if hasattr(value, "__wrapped__"):
         return iter([(name, code, value.__wrapped__)])
-    if isinstance(value, ModuleType) or str(home).partition(".")[0] in PACKAGES:
+    if isinstance(value, ModuleType):
+        names = code.co_names if code is not None and is_programs(value) else ()
+        scope = vars(value)
+        return iter([(f"{name}.{key}", code, scope[key]) for key in names if key in scope])
+    if str(home).partition(".")[0] in PACKAGES or (isinstance(value, type) and not is_programs(value)):
         return iter(())
-    called = vars(type(value)).get("__call__")
-    own = [(name, code, called)] if isinstance(called, FunctionType) else []
+    own = [(name, code, method) for method in methods_of(type(value), code.co_names if code is not None else ())]
     return iter([*own, *((f"{name}.{key}", code, each) for key, each in [*getattr(value, "__dict__", {}).items()])])
+
+
+def methods_of(kind: type, names: Sequence[str]) -> Iterator[FunctionType]:
+    """Yield the methods of a class that have one of the names, and that which calls an object."""
+    for name in ("__call__", *names):
+        found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+        found = getattr(found, "fget", getattr(found, "__func__", found))  # of properties, static and class methods
+        if isinstance(found, FunctionType):
+            yield found
 
 
 def within(function: FunctionType) -> Iterator[tuple[str, CodeType | None, Any]]:
@@ -196,6 +242,54 @@ def check_unchanged(title: str, found: Sequence[Source]) -> None:
         )
 
 
+def changed_places(
+    title: str, places: Sequence[Place], before: Sequence[Any], text: str, again: Callable[[], str]
+) -> set[tuple[int, Any]]:
+    """Return the places that each trace changes, as ids of owners and keys; their contents are those after the trace.
+    before: what the places held before it. text: of the graph that was traced. again: trace anew and return the text.
+    Where that differs, the graph depends on what has changed: GraphTypeError. Places that change again are told in a
+    warning. Those that do not are caches, which a call need not fill again."""
+    after = [place.read() for place in places]
+    changed = [k for k, pair in enumerate(zip(before, after, strict=True)) if differing(*pair)]
+    if not changed:
+        return set()
+    problem: Exception | None = None
+    try:
+        depends = again() != text
+    except Exception as error:  # a tensor of the first trace is used in the second one
+        depends, problem = True, error
+    last = [place.read() for place in places]
+    for k in range(len(places)):
+        if differing(after[k], last[k]) or (depends and k in changed):
+            places[k].write(before[k] if depends else after[k])
+    if depends:
+        name, line = named_change(places, before, after, changed)
+        raise GraphTypeError(
+            f"{name} was changed while {title} was traced{line}, and what it computes depends on that, so that calls "
+            "would not do as the program says; give the value as an argument and return the new one"
+        ) from problem
+    moving = [k for k in changed if differing(after[k], last[k])]
+    told = [k for k in moving if not only_collects(before[k], after[k]) and not isinstance(places[k].owner, ITERATORS)]
+    if told:
+        name, line = named_change(places, before, after, told)
+        warn_user(
+            f"{name} was changed while {title} was traced{line}: that happens in the trace alone, not in each call; "
+            "graphc.debug.callback calls a function each time",
+            RuntimeWarning,
+        )
+    return {(id(places[k].owner), places[k].key or key) for k in moving for key in differing(after[k], last[k])}
+
+
+def named_change(
+    places: Sequence[Place], before: Sequence[Any], after: Sequence[Any], changed: Sequence[int]
+) -> tuple[str, str]:
+    """The name of the first of some places that changed, and the line."""
+    k = min(changed, key=lambda k: only_collects(before[k], after[k]))
+    place = places[k]
+    key = min(differing(before[k], after[k]), key=str)
+    return place.named(key), line_of(Source(f"{place.name}.{key}", place.code, None, None))
+
+
 def undo(found: Sequence[Source]) -> None:
     """Set generators back to their former states."""
     for each in found:
@@ -216,12 +310,14 @@ def line_of(source: Source) -> str:
     if source.code is None:
         return ""
     root = source.name.partition(".")[0].partition("[")[0]
-    named, storing = list[int](), set[int]()
+    last = source.name.rpartition(".")[2]
+    named, storing, binding = list[int](), set[int](), list[int]()
     for each in (each for code in codes(source.code) for each in get_instructions(code)):
         line = each.positions and each.positions.lineno
-        if line and each.argval == root:
+        if line and each.argval in (root, last):
             named.append(line)
-        if line and is_write(each):
+            binding += [line] * (each.argval == last and each.opname in BINDS)
+        if line and (is_write(each) or str(each.argval) in CHANGING):
             storing.add(line)
-    lines = [line for line in named if line in storing] or named
+    lines = binding or [line for line in named if line in storing] or named
     return f" ({written(source.code.co_filename, lines[0])})" if lines else ""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 import numpy as np
 
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
-from graphc.codegen.call.recipes import REFUSED
+from graphc.codegen.call.recipes import REFUSED, Outside
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.functions.callables import Function
@@ -38,9 +38,10 @@ from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
-from graphc.ir.walk import nodes_of
+from graphc.ir.text import graph_key_text
+from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.again import Frame, attached
-from graphc.ops.at_hand import sizes_at_hand
+from graphc.ops.at_hand import Note, sizes_at_hand
 from graphc.ops.elementwise import as_node
 from graphc.startup.hooks import HOOKS, once
 from graphc.startup.record import record
@@ -64,10 +65,11 @@ from graphc.tracing.arguments import (
 )
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
-from graphc.tracing.outside import Source, check_unchanged, sources, undo
+from graphc.tracing.outside import Reach, changed_places, check_unchanged, sources, undo, within_reach
 from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
 from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values, types_of
+from graphc.tracing.watched import watched
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 Q = ParamSpec("Q")
@@ -355,25 +357,29 @@ class Jitted(Direct, Interface[P, R]):
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
-        placed, keywords = like((parts.left, dict(parts.named)), variables)
         donated = self.donated(args, static, given)
-        written = {id(leaf) for leaf, is_written in zip(variables, donated, strict=True) if is_written}
-        whole = list(placed)
-        for place, value in zip(static, parts.values, strict=True):
-            whole.insert(place, value)
-        outside = [] if TRACE.depth else self.sources(parts)
+        reach = None if TRACE.depth else self.reach(parts)
+        outside = [] if reach is None else sources(reach)
+        before = [] if reach is None else [place.read() for place in reach.places]
         try:
-            with sizes_at_hand(sizes_of(variables, given)) as notes:
-                made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
-                pairs = zip(leaves(made), paths(made, "result"), strict=True)
-                results = with_calls([self.as_result(leaf, path) for leaf, path in pairs])
+            made, results, notes = self.run_with(variables, donated, parts, static, given)
             check_unchanged(self.title, outside)
         except GraphTypeError as error:
             if error.drew:
                 undo(outside)
             raise
-        finally:
-            LEFT.update(variables)
+        watched: Sequence[Outside] = ()
+        if reach is not None:
+            text = graph_key_text(Graph(tuple(variables), tuple(results)))
+
+            def again() -> str:
+                others = variables_for(self.title, given, names, ones)
+                return graph_key_text(
+                    Graph(tuple(others), tuple(self.run_with(others, donated, parts, static, given)[1]))
+                )
+
+            changed = changed_places(self.title, reach.places, before, text, again)
+            watched = self.watched(parts, reach, changed)
         others = self.others(results, variables)
         for leaf in others:
             if leaf in LEFT:
@@ -383,10 +389,10 @@ class Jitted(Direct, Interface[P, R]):
         guards = guards_of([*notes, *notes_of(short, variables)], variables, ones)
         types = types_of(self, variables, parts, static)
         if not results:
-            return Variant(types, None, lambda *given: made, made, (), guards, ones)
+            return Variant(types, None, lambda *given: made, made, (), guards, ones, watched)
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
-        variant = Variant(types, function, call, made, results, guards, ones)
+        variant = Variant(types, function, call, made, results, guards, ones, watched)
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
         if short:
             variant.short, variant.example = short, [without_elements(leaf) for leaf in given]
@@ -395,9 +401,37 @@ class Jitted(Direct, Interface[P, R]):
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
         return variant
 
-    def sources(self, parts: Parts) -> list[Source]:
-        """The generators and arrays that the function can reach."""
-        return sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
+    def run_with(
+        self,
+        variables: Sequence[Node],
+        donated: Sequence[bool],
+        parts: Parts,
+        static: Sequence[int],
+        given: Sequence[Any],
+    ) -> tuple[Any, list[Node], Sequence[Note]]:
+        """Run the function on variables in place of the leaves of arguments. Returns what it returned, the results in
+        it, and its questions."""
+        placed, keywords = like((parts.left, dict(parts.named)), variables)
+        written = {id(leaf) for leaf, is_written in zip(variables, donated, strict=True) if is_written}
+        whole = list(placed)
+        for place, value in zip(static, parts.values, strict=True):
+            whole.insert(place, value)
+        try:
+            with sizes_at_hand(sizes_of(variables, given)) as notes:
+                made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
+                pairs = zip(leaves(made), paths(made, "result"), strict=True)
+                results = with_calls([self.as_result(leaf, path) for leaf, path in pairs])
+        finally:
+            LEFT.update(variables)
+        return made, results, notes
+
+    def reach(self, parts: Parts) -> Reach:
+        """All that the function can reach."""
+        return within_reach(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
+
+    def watched(self, parts: Parts, reach: Reach, changed: Collection[tuple[int, Any]]) -> Sequence[Outside]:
+        """The values from outside that calls compare with those of the trace."""
+        return watched(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()), reach, changed)
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
         """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy

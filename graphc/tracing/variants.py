@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.call.recipes import Call, exact_keywords, refused
+from graphc.codegen.call.recipes import Call, Outside, exact_keywords, refused
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
@@ -61,17 +61,18 @@ class Variant:
 
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
     leaves of the arguments. made: the tree of results that the function returned. rebuild: makes such a tree of what
-    `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes
-    of static size 1. shortcut: a native entry point for calls of exactly these types and this form
-    (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same, but it leaves other calls to the jitted
-    function. Both are None where the form has no recipe. form: of its arguments. short: the axes whose sizes are
-    fixed although nothing asked (short_axes.py); example: arguments that it was traced for, without their elements.
-    is_late: True while other processes compile the function, after which the two are made.
+    `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. watched: values from outside
+    that must not have changed. ones: for each leaf, the axes of static size 1. shortcut: a native entry point for calls
+    of exactly these types and this form (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same,
+    but it leaves other calls to the jitted function. Both are None where the form has no recipe. form: of its
+    arguments. short: the axes whose sizes are fixed although nothing asked (short_axes.py); example: arguments that it
+    was traced for, without their elements. is_late: True while other processes compile the function, after which the
+    two are made.
     """
 
     __slots__ = (
         "asked", "call", "example", "fast", "form", "function", "holds", "is_late", "made", "ones", "rebuild", "short",
-        "shortcut", "types",
+        "shortcut", "types", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -83,7 +84,9 @@ class Variant:
         results: Sequence[Node],
         asked: Guards,
         ones: Sequence[Sequence[int]],
+        watched: Sequence[Outside] = (),
     ) -> None:
+        self.watched = watched
         self.types = types
         self.function = function
         self.call = call
@@ -103,6 +106,10 @@ class Variant:
     def guards(self) -> list[str]:
         """The conditions on sizes, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
         return [str(each) for each in self.asked.conditions]
+
+    def changed(self) -> str | None:
+        """The name of a value from outside that has changed since the trace; None without one."""
+        return next((found for each in self.watched if (found := each.difference()) is not None), None)
 
     def __repr__(self) -> str:
         return f"{self.types} where {' and '.join(self.guards)}" if self.guards else self.types
@@ -140,7 +147,7 @@ class Variant:
             return
         if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
             return
-        taken = exact_keywords(call, leaves, names, self.made)
+        taken = exact_keywords(call, leaves, names, self.made, self.watched)
         if taken is None:
             return
         self.fast = function.exact_entry(lambda *args, **kwargs: again(args, kwargs), taken)
@@ -201,9 +208,11 @@ def shapes_of(leaves: Sequence[Any]) -> Shapes:
 
 
 def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None:
-    """The first variant whose guards hold for these arguments."""
+    """The first variant whose guards hold for these arguments, and for which nothing outside has changed."""
     shapes: Shapes | None = None
     for variant in variants:
+        if variant.changed() is not None:
+            continue
         if variant.holds is None:
             return variant
         if shapes is None:
@@ -220,6 +229,16 @@ def tell_of_retrace(title: str, variants: Sequence[Variant], leaves: Sequence[An
     failing = [found for each in variants if (found := each.asked.failing(shapes)) is not None]
     for condition in failing:
         log_retrace(title, leaves, f"{condition} does not hold")
+    changed = [name for each in variants if (name := each.changed()) is not None]
+    for name in dict.fromkeys(changed):
+        log_retrace(title, leaves, f"{name} has changed")
+    if len(variants) == most and len(changed) > len(failing):
+        warn_user(
+            f"{title} is compiled for the {most + 1}th time for arguments of the same types, since {changed[-1]}, "
+            "which it takes from outside, has changed; an argument may change without a compilation",
+            RuntimeWarning,
+        )
+        return
     if len(variants) == most and failing:
         ((often, count),) = Counter(str(each.where) for each in failing).most_common(1)
         example = next(each for each in failing if str(each.where) == often)

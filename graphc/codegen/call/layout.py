@@ -64,6 +64,7 @@ PYTHON_API = (
     "PyObject_GetAttr",
     "PyObject_GenericSetAttr",
     "PyDict_Copy",
+    "PyDict_GetItem",
     "PyDict_Next",
 )
 # Slots of NumPy's array API table; part of its stable ABI.

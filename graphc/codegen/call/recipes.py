@@ -10,6 +10,12 @@ of the same form alone: containers of the same types and keys, in which the stat
         EQUAL of inner value 1: 2
         BITS of inner value 2: 1.5
 
+    arguments_recipe((x,), {}, (), [Outside("rate", scope, "rate", Known(0.1, BITS))])     f(x), where rate is still 0.1
+
+        1 by position, 0 by name; 1 inner value, 2 steps; the argument is leaf 0
+        LOOKED_UP in the dict of globals: "rate" is inner value 0
+        BITS of inner value 0: 0.1
+
     results_recipe({"loss": 0.0, "slope": (0.0,)})
 
         2 leaves, 2 steps
@@ -25,21 +31,22 @@ import sys
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.codegen.call.bind import Keywords, Recipe
+from graphc.codegen.call.bind import ABSENT, Keywords, Recipe
 from graphc.codegen.call.layout import TUPLE_ITEMS, entries_of, is_made_plainly, slots_of
-from graphc.startup.record import replace
+from graphc.startup.record import record, replace
 from graphc.trees import REGISTERED, Registered, fields_of, is_nested, leaves, ordered
 
-TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT = range(12)
+TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT, LOOKED_UP = range(13)
 """The steps. TUPLE (of any class when it is taken apart), LIST, DICT; FIELDS: an object by its attributes. A static
 value is compared: SAME, the same object; EQUAL, an equal one of its type; BITS, a float of the same bits. Only results
 have NAMED, a named tuple; SLOTS, an object whose attributes all have slots; CALLED, one that its class makes of the
-parts; BEGUN, one that `__init__` makes of them; CONSTANT, one that is there already. The parts of a TUPLE, LIST, DICT,
+parts; BEGUN, one that `__init__` makes of them; CONSTANT, one that is there already. LOOKED_UP: a value from outside of
+the arguments, of a key in a dict, or an object itself. The parts of a TUPLE, LIST, DICT,
 NAMED and SLOTS are stored at offsets, a DICT's in a copy of a dict with other values."""
 MOST_INNER = 512
 """The inner values that a recipe has at most."""
@@ -48,6 +55,48 @@ MOST_FIELDS = 64
 
 EXACT = frozenset((int, str, bytes))
 """The types of static values of which two are alike if they are equal. Their comparison runs no code of the program."""
+
+
+@record(eq=False)
+class Known:
+    """A value and how another one is compared with it: SAME, EQUAL, BITS, or by parts, each under its key: TUPLE, LIST,
+    DICT, FIELDS (of the same object)."""
+
+    value: Any
+    how: int
+    parts: Mapping[Any, Known] = MappingProxyType({})
+
+    def difference(self, other: Any, name: str) -> str | None:
+        """Where another value differs, as a program writes it; None where it is alike. name: of the value."""
+        value, how, parts = self.value, self.how, self.parts
+        if type(other) is not type(value) or (how in (SAME, FIELDS) and other is not value):
+            return name
+        if how >= SAME:
+            alike = how == SAME or (other == value if how == EQUAL else repr(other) == repr(value))
+            return None if alike else name
+        if how == FIELDS:
+            found = (part.difference(getattr(other, key, ABSENT), f"{name}.{key}") for key, part in parts.items())
+        elif len(other) != len(parts) or (how == DICT and other.keys() != parts.keys()):
+            return name
+        else:
+            found = (part.difference(other[key], f"{name}[{key!r}]") for key, part in parts.items())
+        return next((each for each in found if each is not None), None)
+
+
+@record(eq=False)
+class Outside:
+    """A value that is known although no argument leads to it. name: what the program calls it. owner, key: a dict and a
+    key in it, or the value itself and None."""
+
+    name: str
+    owner: Any
+    key: str | None
+    known: Known
+
+    def difference(self) -> str | None:
+        """Where it differs now, as a program writes it; None where it is still alike."""
+        value = self.owner if self.key is None else self.owner.get(self.key, ABSENT)
+        return self.known.difference(value, self.name)
 
 
 class UnknownFormError(Exception):
@@ -67,19 +116,21 @@ Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequen
 """The arguments of a call, by position and by name, and which of both are static."""
 
 
-def exact_keywords(call: Call, leaves: Sequence[Any], names: Sequence[str], made: Any) -> Keywords | None:
+def exact_keywords(
+    call: Call, leaves: Sequence[Any], names: Sequence[str], made: Any, outside: Sequence[Outside] = ()
+) -> Keywords | None:
     """Return how native code takes calls of the form of this one, and gives results in a tree like `made`; None where
     it does not. leaves: those of the arguments. names: of the parameters that they are given for, () where these may
-    not be given by name."""
+    not be given by name. outside: what else must hold; arguments must then come as they do in this call."""
     args, kwargs, static, static_names = call
     numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
     taken = Keywords(numbers=numbers, tuples=type(made) is tuple)
     plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
     try:
-        if plain and (names or not kwargs):
+        if plain and (names or not kwargs) and not outside:
             taken = replace(taken, names=tuple(names))
         else:
-            taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}))
+            taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}, outside))
         if is_nested(made) and (type(made) not in (list, tuple) or any(map(is_nested, made))):
             taken = replace(taken, results=results_recipe(made))
     except UnknownFormError:
@@ -113,14 +164,26 @@ class _Writer:
         return Recipe(np.array([*head, *(word for step in self.steps for word in step)], np.intp), tuple(self.held))
 
 
-def arguments_recipe(args: Sequence[Any], kwargs: Mapping[str, Any], static: Collection[int | str]) -> Recipe:
+def arguments_recipe(
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: Collection[int | str],
+    outside: Sequence[Outside] = (),
+) -> Recipe:
     """Return the recipe for calls of the form of this one. static: the positions and names of static arguments.
+    outside: values that are compared besides.
     Raises UnknownFormError for a tree of a class that native code does not take apart."""
     writer = _Writer()
     given: dict[int | str, Any] = {**dict(enumerate(args)), **{name: kwargs[name] for name in sorted(kwargs)}}
     places_of = {key: _take(writer, value, key in static) for key, value in given.items()}
     places = [places_of[key] for key in (*range(len(args)), *kwargs)]
     names = [writer.address(sys.intern(name)) for name in kwargs]
+    for each in outside:
+        key = 0 if each.key is None else writer.address(sys.intern(each.key))
+        place = writer.inner
+        writer.inner += 1
+        writer.step(LOOKED_UP, 0, writer.address(each.owner), 1, key, -1 - place)
+        _compare(writer, place, each.known)
     return writer.recipe(len(args), len(kwargs), writer.inner, len(writer.steps), *places, *names)
 
 
@@ -143,6 +206,23 @@ def _take(writer: _Writer, value: Any, is_static: bool = False) -> int:
         words = [*places.values()]
     writer.steps[number] = [how, place, writer.address(kind), len(words), *keys, *words]
     return -1 - place
+
+
+def _compare(writer: _Writer, place: int, known: Known) -> None:
+    """Write the steps that compare an inner value."""
+    kind = writer.address(type(known.value))
+    if known.how >= SAME:
+        writer.step(known.how, place, kind, 1, writer.address(known.value), 0)
+        return
+    if known.how == FIELDS:
+        writer.step(SAME, place, kind, 1, writer.address(known.value), 0)
+    parts = [*known.parts.items()]
+    first = writer.inner
+    writer.inner += len(parts)
+    keys = [writer.address(key) if known.how in (DICT, FIELDS) else 0 for key, _ in parts]
+    writer.step(known.how, place, kind, len(parts), *keys, *(-1 - first - k for k in range(len(parts))))
+    for k, (_, part) in enumerate(parts):
+        _compare(writer, first + k, part)
 
 
 Parts = tuple[int, dict[Any, Any], Collection[Any]]

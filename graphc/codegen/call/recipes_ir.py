@@ -34,6 +34,7 @@ from graphc.codegen.call.recipes import (
     EQUAL,
     FIELDS,
     LIST,
+    LOOKED_UP,
     MOST_FIELDS,
     MOST_INNER,
     NAMED,
@@ -57,6 +58,7 @@ compare_text = Imported("PyUnicode_Compare", I32, Ptr, Ptr)
 compare = Imported("PyObject_RichCompareBool", I32, Ptr, Ptr, I32)
 attribute = Imported("PyObject_GetAttr", Ptr, Ptr, Ptr)
 set_attribute = Imported("PyObject_GenericSetAttr", I32, Ptr, Ptr, Ptr)
+look_up = Imported("PyDict_GetItem", Ptr, Ptr, Ptr)
 copy_dict = Imported("PyDict_Copy", Ptr, Ptr)
 
 
@@ -124,11 +126,19 @@ def take_apart(code: Code, record: Ptr, args: Ptr, nargs: I64, kwnames: Ptr, lea
 def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, references: Ptr) -> I64:
     """Take a value apart, or compare it. Returns as `take_apart` does."""
     how, place, kind, length = (step.at(k, I64) for k in range(4))
+    refuse = code.label("refuse")
+    with code.when(how.load(I64) == LOOKED_UP):
+        outside = code.variable(kind.load(Ptr))
+        key = step.at(4, Ptr).load(Ptr)
+        with code.when(key != NULL):
+            outside.value = look_up(record, outside.value, key)
+            refuse.when(outside.value == NULL)
+        hold(code, outside.value, step.at(5, I64).load(I64), leaves, inner, references)
+        code.ret(I64.of(TAKEN))
     value = inner.at(place.load(I64), Ptr).load(Ptr)
     how_, count = how.load(I64), length.load(I64)
     keys = step.at(4, I64)
     places = keys.at(count, I64)
-    refuse = code.label("refuse")
     refuse.unless(value.get(OBJECT_TYPE) == kind.load(Ptr))
     with code.when(how_ >= SAME):
         refuse.unless(is_alike(code, record, value, keys.load(Ptr), how_))
