@@ -173,7 +173,7 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
     with np.errstate(all="ignore"):
         for node, guards, drop in zip(steps.order, steps.guards, steps.drop, strict=True):
             for guard in guards:
-                _check(guard, known)
+                check_guard(guard, known)
             args = [_value_of(arg, known) for arg in node.args]
             result = known[node] = _evaluate(node, args)
             held = node.is_tuple or node.op in (ITEM, CONSTANT)
@@ -213,7 +213,7 @@ def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
         if size in known and int(known[size]) != actual:
             raise ShapeError(f"{describe(leaf)}: size {actual} along axis {axis} must be {int(known[size])}")
     for guard in steps.checks:
-        _check(guard, known)
+        check_guard(guard, known)
     return known
 
 
@@ -267,7 +267,8 @@ _ERRORS: dict[str, type[GraphcError]] = {
 }
 
 
-def _check(guard: Guard, known: Bindings) -> None:
+def check_guard(guard: Guard, known: Bindings) -> None:
+    """Raise the error of a guard that does not hold for known values."""
     left, right = (int(_value_of(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
     if not _RELATIONS[guard.relation](left, right):
         raise _ERRORS[guard.error](str(guard.message).format(left=left, right=right))

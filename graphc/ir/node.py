@@ -689,7 +689,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     key = _key(op, arguments, attributes)
     found: Node | None = NODES.get(key)
     if found is not None:
-        return found
+        return found if TRACE.strict is None else TRACE.strict(found)
     if any(isinstance(arg, Proxy) for arg in arguments):
         return make(op, list(map(plain, arguments)), attrs)
     kind = op.infer(arguments, attributes)
@@ -698,7 +698,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     if is_scalar:
         TRACE.scalars.append(node)
     NODES[key] = node
-    return node
+    return node if TRACE.strict is None else TRACE.strict(node)
 
 
 def remade(node: Node, args: tuple[Node, ...]) -> Node:

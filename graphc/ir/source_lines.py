@@ -180,7 +180,8 @@ class Trace(_local):
     that the value in the last error follows from. has_asked_class: the program has asked for the class of an argument
     without axes, which is an array or a number of NumPy's. seeded: the outermost level in which the program has called
     np.random.seed. may_draw: it may draw without. watch: a context around each call of a step, a branch or an
-    element, which is traced once and runs many times: what it draws is an error."""
+    element, which is traced once and runs many times: what it draws is an error. strict: called with each node that is
+    made, which it returns unless its sizes disagree (`ops.at_hand.agreeing`); None without."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -193,6 +194,7 @@ class Trace(_local):
         self.seeded: object = None
         self.may_draw = False
         self.watch: Callable[[Any], Any] = nullcontext
+        self.strict: Callable[[Any], Any] | None = None
 
     def __enter__(self) -> None:
         self.depth += 1

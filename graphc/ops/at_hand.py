@@ -18,9 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from graphc.errors import GraphcError
 from graphc.ir import sizes
+from graphc.ir.interpret import check_guard
 from graphc.ir.node import CONSTANT, FUNCTIONS, SIZE, Node, Size, constant_value, plain
 from graphc.ir.source_lines import TRACE, Where, program_line
+from graphc.ir.walk import as_size_node
 from graphc.startup.record import record
 
 RELATIONS = {
@@ -29,6 +32,7 @@ RELATIONS = {
 }  # fmt: skip
 OPPOSITES = {"equal": "not_equal", "less": "greater_equal", "less_equal": "greater"}
 OPPOSITES |= {false: true for true, false in OPPOSITES.items()}
+NAMES = {"==": "equal", "<": "less", "<=": "less_equal"}
 DIVISIONS = ("floor_div", "mod", "true_div")
 
 
@@ -194,6 +198,24 @@ def asked_equal(left: Size, right: Size) -> bool | None:
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     return sizes.equal(left, right) or answered("equal", *((left, right) if isinstance(left, Node) else (right, left)))
+
+
+def agreeing(node: Node) -> Node:
+    """Return a node whose sizes agree, as far as those at hand tell. Otherwise raise here what a call would raise, so
+    that the program's own `except` sees it, and note it."""
+    for guard in node.op.guards(node):
+        left, right = as_size_node(guard.left), as_size_node(guard.right)
+        known = {side: pair[0] for side in (left, right) if (pair := found(side)) is not None}
+        if not known or any(side not in known and constant_value(side) is None for side in (left, right)):
+            continue
+        try:
+            check_guard(guard, known)
+        except GraphcError:
+            answered(NAMES[guard.relation], left, right)
+            for side in (left, right) if guard.relation == "==" else ():
+                answered("not_equal", side, 1)  # of which the axis might broadcast
+            raise
+    return node
 
 
 def _note(left: Node, relation: str, right: Any, own: frozenset[Node]) -> None:

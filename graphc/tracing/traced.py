@@ -32,7 +32,7 @@ import numpy as np
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
 from graphc.codegen.call.recipes import REFUSED, Outside
 from graphc.control.loop import title
-from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInputError, ShapeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
@@ -41,7 +41,7 @@ from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.again import Frame, attached
-from graphc.ops.at_hand import Note, sizes_at_hand
+from graphc.ops.at_hand import Note, agreeing, sizes_at_hand
 from graphc.ops.elementwise import as_node
 from graphc.startup.hooks import HOOKS, once
 from graphc.startup.record import record
@@ -212,11 +212,8 @@ class Jitted(Direct, Interface[P, R]):
             return variant.value
         try:
             results = variant.run(given, out)
-        except ShapeError:
-            wide = self.broadcasting(variant, variants, args, kwargs, given)
-            if wide is None:
-                raise
-            variant, results = wide, wide.run(given, out)
+        except (ShapeError, IndexOutOfBounds) as error:
+            variant, results = self.again_for(error, variant, variants, args, kwargs, given, out)
         self.use(variant)
         return results
 
@@ -340,6 +337,70 @@ class Jitted(Direct, Interface[P, R]):
                 each.make_slow()
         variants.insert(0, made)
         log_retrace(self.title, given, "axes of one element broadcast")
+        self.use(None)
+        return made
+
+    def again_for(
+        self,
+        error: GraphcError,
+        variant: Variant,
+        variants: list[Variant],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: Sequence[Any],
+        out: Any,
+    ) -> tuple[Variant, Any]:
+        """Trace and run the function for sizes that a variant refuses, where axes broadcast or the program has an
+        `except` for the error. Returns the variant and its results, or raises the error."""
+        told = error
+        if isinstance(error, ShapeError):
+            wide = self.broadcasting(variant, variants, args, kwargs, given)
+            if wide is not None:
+                try:
+                    return wide, wide.run(given, out)
+                except ShapeError as another:
+                    told = another
+        other = self.excepting(variants, args, kwargs, given)
+        if other is None:
+            raise told
+        return other, other.run(given, out)
+
+    def excepting(
+        self,
+        variants: list[Variant],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: Sequence[Any],
+    ) -> Variant | None:
+        """Make a variant for sizes that disagree, where the program has an `except` for that, and put it before the
+        others. None where it has none; another error that the program raises there is raised."""
+        met: list[Node] = []
+
+        def strict(node: Node) -> Node:
+            try:
+                return agreeing(node)
+            except GraphcError:
+                met.append(node)
+                raise
+
+        parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
+        ones = axes_of_one(given)
+        names = names_of(self, parts.left, parts.named, static)
+        variables = variables_for(self.title, given, names, ones)
+        outer, TRACE.strict = TRACE.strict, strict
+        try:
+            self.run_with(variables, self.donated(args, static, given), parts, static, given)
+            if not met:
+                return None
+            made = self.trace(args, kwargs, given, ones)
+        except GraphcError:
+            return None
+        finally:
+            TRACE.strict = outer
+        if not isinstance(made, Variant):
+            return None
+        variants.insert(0, made)
+        log_retrace(self.title, given, "sizes that disagree are no error of the program")
         self.use(None)
         return made
 

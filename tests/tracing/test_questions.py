@@ -389,3 +389,76 @@ def test_numbers_that_follow_from_known_sizes_are_known_while_a_graph_is_built(q
     assert question(T.tensor("float64", (4,), "x").shape[0]) == question(4)
     with pytest.raises(GraphcError, match=LINE):
         question(T.dvector("x").shape[0])
+
+
+class Refused(Exception):
+    """An error of a program."""
+
+
+def _sum_or_first(x: Any, y: Any) -> Any:
+    try:
+        return x + y
+    except ValueError:
+        return x * 10
+
+
+def _product(x: Any, y: Any) -> Any:
+    try:
+        return x @ y
+    except ValueError:
+        return -x
+
+
+def _both(x: Any, y: Any) -> Any:
+    try:
+        return np.concatenate([x, y])
+    except ValueError as error:
+        raise Refused("of one width") from error
+
+
+def _sixth(x: Any) -> Any:
+    try:
+        return x[5]
+    except IndexError:
+        return x.sum()
+
+
+def _pairs(x: Any) -> Any:
+    try:
+        return x.reshape(2, -1).sum(0)
+    except ValueError:
+        return x
+
+
+def _three_times(x: Any, y: Any) -> Any:
+    for start in range(3):
+        try:
+            x = x + y[start:]
+        except ValueError:
+            x = x - 1
+    return x
+
+
+CAUGHT = [
+    (_sum_or_first, [((3,), (3,)), ((3,), (4,)), ((4,), (4,)), ((3,), (1,)), ((2,), (5,)), ((1,), (4,))]),
+    (_product, [((2, 3), (3, 2)), ((2, 3), (2, 2)), ((2, 1), (3, 2))]),
+    (_both, [((2, 3), (3, 3)), ((2, 3), (2, 2)), ((1, 2), (3, 2))]),
+    (_sixth, [((9,),), ((3,),), ((6,),), ((2,),)]),
+    (_pairs, [((4,),), ((3,),), ((8,),)]),
+    (_three_times, [((3,), (3,)), ((3,), (4,)), ((3,), (5,)), ((2,), (4,))]),
+]
+
+
+@pytest.mark.parametrize(("function", "calls"), CAUGHT, ids=[function.__name__ for function, _ in CAUGHT])
+def test_a_program_may_catch_errors_of_sizes(function: Any, calls: Any) -> None:
+    jitted = graphc.jit(function)
+    for shapes in (*calls, *calls):
+        values = [np.arange(float(np.prod(shape))).reshape(shape) for shape in shapes]
+        try:
+            wanted = function(*values)
+        except Refused:
+            with pytest.raises(Refused):
+                jitted(*values)
+        else:
+            np.testing.assert_allclose(jitted(*values), wanted)
+    assert len(jitted.variants()) <= len(calls) + 1
