@@ -169,7 +169,7 @@ def is_alike(one: Any, other: Any, depth: int = 0) -> bool:
     if type(one) is not type(other) or depth > DEEPEST:
         return False
     if isinstance(one, np.ndarray):
-        return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+        return (one.shape, one.dtype, one.tobytes()) == (other.shape, other.dtype, other.tobytes())
     if isinstance(one, list | tuple | deque):
         return len(one) == len(other) and all(is_alike(*pair, depth + 1) for pair in zip(one, other, strict=True))
     if isinstance(one, dict):

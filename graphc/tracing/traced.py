@@ -457,9 +457,9 @@ class Jitted(Direct, Interface[P, R]):
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
         if short:
             variant.short, variant.example = short, [without_elements(leaf) for leaf in given]
-        if call is function and variables and parts.is_fixed():
+        if call is function and parts.is_fixed():
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
-            variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
+            variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again, self.has_out)
         return variant
 
     def run_with(

@@ -26,7 +26,7 @@ from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
-from graphc.startup.record import record
+from graphc.startup.record import record, replace
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.tracing.guards import Guards, Shapes
 from graphc.tracing.short_axes import Axes
@@ -60,19 +60,19 @@ class Variant:
     """A compiled function for arguments of some types and sizes.
 
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
-    leaves of the arguments. made: the tree of results that the function returned. rebuild: makes such a tree of what
-    `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. watched: values from outside
-    that must not have changed. ones: for each leaf, the axes of static size 1. shortcut: a native entry point for calls
-    of exactly these types and this form (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same,
-    but it leaves other calls to the jitted function. Both are None where the form has no recipe. form: of its
-    arguments. short: the axes whose sizes are fixed although nothing asked (short_axes.py); example: arguments that it
-    was traced for, without their elements. is_late: True while other processes compile the function, after which the
-    two are made.
+    leaves of the arguments. made: the tree of results that the function returned. has_axes: all results have. rebuild:
+    makes such a tree of what `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes.
+    watched: values from outside that must not have changed. ones: for each leaf, the axes of static size 1. shortcut: a
+    native entry point for calls of exactly these types and this form (codegen/call/recipes.py), which gives `REFUSED`
+    for others. fast: the same, but it leaves other calls to the jitted function. Both are None where the form has no
+    recipe. form: of its arguments. short: the axes whose sizes are fixed although nothing asked (short_axes.py);
+    example: arguments that it was traced for, without their elements. is_late: True while other processes compile the
+    function, after which the two are made.
     """
 
     __slots__ = (
-        "asked", "call", "example", "fast", "form", "function", "holds", "is_late", "made", "ones", "rebuild", "short",
-        "shortcut", "types", "watched",
+        "asked", "call", "example", "fast", "form", "function", "has_axes", "holds", "is_late", "made", "ones",
+        "rebuild", "short", "shortcut", "types", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +91,7 @@ class Variant:
         self.function = function
         self.call = call
         self.made = made
+        self.has_axes = all(node.ndim for node in results)
         self.rebuild = None if function is None else finishing(made, results)
         self.asked = asked
         self.holds = asked.test()
@@ -130,18 +131,23 @@ class Variant:
         return like(self.made, [new[()] if old is None else old for old, new in zip(arrays, made, strict=True)])
 
     def make_fast(
-        self, call: Call, leaves: Sequence[Any], names: Sequence[str], again: Callable[[tuple[Any, ...], Any], Any]
+        self,
+        call: Call,
+        leaves: Sequence[Any],
+        names: Sequence[str],
+        again: Callable[[tuple[Any, ...], Any], Any],
+        has_out: bool,
     ) -> None:
         """Make the native entry points for calls like this one, where the function has any.
 
         leaves: those of the arguments. names: of the parameters that the leaves are given for, () where these may not
         be given by name. `again(args, kwargs)` takes the calls that the entry point refuses, and those of sizes for
-        which another variant may be right.
+        which another variant may be right. has_out: `out` is a parameter of the function.
         """
         function = self.function
         if function is not None and not function.is_ready:
             self.is_late = True
-            function.when_ready(lambda whole: self.become(whole, call, leaves, names, again))
+            function.when_ready(lambda whole: self.become(whole, call, leaves, names, again, has_out))
             return
         if not isinstance(function, Compiled) or function.kind is not Compiled or function.profile is not None:
             return
@@ -150,6 +156,8 @@ class Variant:
         taken = exact_keywords(call, leaves, names, self.made, self.watched)
         if taken is None:
             return
+        if not has_out and self.has_axes and taken.arguments is None and taken.results is None:
+            taken = replace(taken, out=True)
         self.fast = function.exact_entry(lambda *args, **kwargs: again(args, kwargs), taken)
         self.shortcut = function.exact_entry(refused, taken)
 
