@@ -360,6 +360,10 @@ float64, and the lines of eight rows fit even where they compete for the same pl
 
 ROWS = 32
 """Rows that are added in float32 one after the other, before their sums are added in float64."""
+LANES = 8
+"""Iterations of an `abreast` loop at a time, on all processors: it has no fewer."""
+SHORT = 16
+"""The most elements of a row along which the loops inside such a loop go."""
 
 
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:

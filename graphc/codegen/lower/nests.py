@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from graphc.codegen.lower.access import Survey, loop_across
 from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.nodes import loop_vars, segment_count, unrolls
+from graphc.codegen.schedule.nodes import loop_vars, opaque_element, segment_count, unrolls
 from graphc.codegen.schedule.plan import IndexCheck, Nest
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import Recur, Segments, Write, Writes
@@ -214,11 +214,6 @@ def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> Stmt:
     return Store(buffer, where, value)
 
 
-def placeholder_element(node: Node, index: Index) -> Expr:
-    """An expression for an element that is not read."""
-    return Opaque(node, index, node.dtype)
-
-
 def enter_common_loops(
     lowerer: Lowerer, node: Node, regions: Sequence[Write], outer: Scope
 ) -> tuple[Scope, tuple[Expr, ...]]:
@@ -229,7 +224,7 @@ def enter_common_loops(
     count = min((len(sizes) - 1 for sizes in extents), default=0)
     for region in regions:
         path = loop_vars(len(region.sizes))
-        target = region.target(path, placeholder_element)
+        target = region.target(path, opaque_element)
         count = next((axis for axis in range(count) if target[axis] != path[axis]), count)
     count = next((axis for axis in range(count) if len({sizes[axis] for sizes in extents}) > 1), count)
     if count < 1:

@@ -31,6 +31,7 @@ from graphc.codegen.schedule.nodes import (
     buffer_view,
     call_of,
     fold_vars,
+    index_element,
     is_by_segment,
     is_written_out,
     loop_vars,
@@ -61,7 +62,7 @@ from graphc.ir.lowering import (
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, TupleType, constant_value
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, cast, integer
+from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Var, add, cast, integer
 from graphc.loopir.operators import ADD
 from graphc.startup.record import fresh, record
 
@@ -372,7 +373,7 @@ class Uses:
                 if (value := constant_value(node)) is not None:
                     return integer(int(value))
             self.add(node, Use(use.nest, index, reach(index, use.path)))
-            return Opaque(node, index, node.type.dtype)
+            return index_element(node, index)
 
         return noted
 

@@ -80,9 +80,18 @@ def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Bounds:
     return UNKNOWN
 
 
+def _reduced(node: Node, sizing: Sizing) -> Size:
+    """The number of elements among which a reduction chooses."""
+    shape = sizing.shape(node.args[0])
+    return sizing.of(sizes.product(shape[axis] for axis in node.attrs["axes"]))
+
+
 PLACES: dict[str, Callable[[Node, Sizing], Size]] = {
     "iota": lambda node, sizing: sizing.of(sizes.as_size(node.args[0])),
     "segment_of": lambda node, sizing: sizing.of(segment_count(node.args[0])),
+    "argmax": _reduced,
+    "argmin": _reduced,
+    "argsort": lambda node, sizing: sizing.shape(node.args[0])[1],
     "searchsorted_left": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
     "searchsorted_right": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
 }

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
-from graphc.ir.lowering import Call, Fold, SegmentNumber
+from graphc.ir.lowering import Call, Fold, Iota, SegmentNumber, View
 from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
 from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
 from graphc.ops.linalg.products import is_in_memory
@@ -77,6 +77,24 @@ def loop_vars(count: int) -> tuple[Var, ...]:
 def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
     """The loop variables of an inline reduction: the same ones whenever the node is asked."""
     return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def index_element(node: Node, index: Index) -> Expr:
+    """An element of an array by which others are indexed: the loop's variable where it counts with a loop, as that of
+    `arange(n)[:, None]` does."""
+    source, place = node, index
+    while source.op.name in ("dimshuffle", "broadcast_to"):
+        view = lowering_of(source)
+        assert isinstance(view, View)
+        position, place = view.index(source, place, opaque_element)
+        source = source.args[position]
+    counting = lowering_of(source)
+    return place[counting.axis] if isinstance(counting, Iota) else opaque_element(node, index)
+
+
+def opaque_element(node: Node, index: Index) -> Expr:
+    """An element of which nothing is known but where it is."""
+    return Opaque(node, index, node.type.dtype)
 
 
 def segment_count(starts: Node) -> Size:

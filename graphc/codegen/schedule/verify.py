@@ -32,6 +32,7 @@ from graphc.codegen.schedule.nodes import (
     call_of,
     first_reduced,
     fold_vars,
+    index_element,
     is_bufferless,
     loop_vars,
     lowering_of,
@@ -59,7 +60,7 @@ from graphc.ir.lowering import (
     Writes,
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value
-from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Opaque, add, cast, integer
+from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, add, cast, integer
 from graphc.ops.branch import given_sizes
 from graphc.startup.record import record
 
@@ -402,7 +403,7 @@ class _Reader:
         if (node, index) not in self._seen:
             self._seen[node, index] = None
             self._pending.append((node, index))
-        return Opaque(node, index, node.dtype)
+        return index_element(node, index)
 
     def _whole(self, node: Node) -> None:
         self._need(node, loop_vars(node.ndim))

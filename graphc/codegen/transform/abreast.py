@@ -29,7 +29,9 @@ from graphc.codegen.call.callback import KINDS
 from graphc.codegen.transform.simplify import simplify
 from graphc.loopir.ir import (
     BLOCK,
+    LANES,
     ONE,
+    SHORT,
     ZERO,
     Apply,
     Buffer,
@@ -67,10 +69,6 @@ from graphc.loopir.visit import (
 )
 from graphc.startup.record import replace
 
-SHORT = 16
-"""The most elements of a short row. Longer ones fill vectors along the row."""
-LANES = 8
-"""Rows at a time, on all processors."""
 MOST_OPS = 150
 """The most operators of an iteration that is written a second time."""
 NOT_OF_VECTORS = {FLOORDIV, MOD} | {

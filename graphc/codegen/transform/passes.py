@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from graphc.codegen.transform.abreast import short_rows_abreast
 from graphc.codegen.transform.borders import split_borders
+from graphc.codegen.transform.chosen import add_where_chosen
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import elide_copies, forward_stores
 from graphc.codegen.transform.independence import mark_independent
@@ -183,5 +184,6 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
     Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
     Pass("short_rows_abreast", _plain(short_rows_abreast), needs=("marked", "safe"), ends=()),
+    Pass("add_where_chosen", _plain(add_where_chosen), needs=("marked", "safe"), ends=()),
 )
 """The passes over a kernel, in order; those over the function that computes sizes are SIMPLIFY."""

@@ -31,6 +31,8 @@ SIZING = Sizing((), {})
         (T.minimum(INDEX, 3), (None, 3)),
         (T.maximum(INDEX, 3), (3, None)),
         (T.searchsorted(Y, X), (0, N)),
+        (T.zeros((3, Y.shape[0])).argmin(axis=1) + 1, (1, N)),
+        (Y.argsort(), (0, sizes.add(N, -1))),
         (T.where(INDEX > 0, 7, T.arange(3)), (0, 7)),
         (T.constant([3, -1, 2]), (-1, 3)),
         (INDEX % 7, (0, 6)),

@@ -75,6 +75,22 @@ def test_sums_and_what_is_made_of_them(dtype: str) -> None:
     compare(of_floats, dtype, LENGTHS, COUNTS)
 
 
+def test_elements_of_a_kept_row_by_computed_places() -> None:
+    """The nearest of some points and the furthest: the row of distances stays with the iteration that searches it."""
+    x, centres = T.dmatrix("x"), T.dmatrix("centres")
+    squares = T.sqr(x.dimshuffle(0, "x", 1) - centres).sum(axis=2)
+    rows, which = T.arange(x.shape[0]), squares.argmin(axis=1)
+    outputs = [which, squares[rows, which], squares[rows, squares.argmax(axis=1)]]
+    f, plain = (graphc.function([x, centres], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    rng = np.random.default_rng(1)
+    for count in COUNTS:
+        for length in (1, 3, 16, 17):
+            given = numbers(rng, "float64", (count, 5), 0.02).round(), numbers(rng, "float64", (length, 5), 0).round()
+            with np.errstate(all="ignore"):
+                for got, wanted in zip(f(*given), plain(*given), strict=True):
+                    np.testing.assert_array_equal(got, wanted, err_msg=f"{given}")
+
+
 def test_empty_rows_and_no_rows() -> None:
     x = T.dmatrix("x")
     f = graphc.function([x], [x.sum(axis=1), T.any(x > 0, axis=1), x.prod(axis=1)])
