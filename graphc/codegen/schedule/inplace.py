@@ -12,18 +12,29 @@ is made over the one before. As an example, for a shared variable `w`:
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.indices import gathered
 from graphc.codegen.schedule.materialize import Nests
-from graphc.codegen.schedule.nodes import buffer_view, call_fails, call_node, call_of, lowering_of
+from graphc.codegen.schedule.nodes import (
+    buffer_view,
+    call_fails,
+    call_node,
+    call_of,
+    index_element,
+    loop_vars,
+    lowering_of,
+)
 from graphc.codegen.schedule.plan import COPY, NestDraft, Use
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import ITEM, nodes_within, outputs_of
 from graphc.ir.lowering import Repeat, Scalar, Writes
-from graphc.ir.node import INPUT, LEAVES, Node, Size
+from graphc.ir.node import INPUT, LEAVES, Index, Node, Size
 from graphc.ir.walk import node_set, reachable
+from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, int_value
+from graphc.loopir.operators import ADD
 from graphc.ops.branch import given_sizes
 from graphc.ops.scan import loop_of
 
@@ -133,19 +144,76 @@ def writes_within(nests: Nests, draft: NestDraft, leaf: Node) -> bool:
 
 def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, ...]]:
     """Chains of values that share one buffer. Each value of a chain is the one before with some elements changed, and
-    nothing else reads the one before; so only the first nest copies what was in the buffer. Maps each member to its
-    chain, in order."""
+    all that reads the one before comes earlier, or reads other elements; so only the first nest copies what was in the
+    buffer. Maps each member to its chain, in order."""
     found: dict[Node, tuple[Node, ...]] = {}
+    place = {draft.number: position for position, draft in enumerate(order)}
     for draft in order:
         for before, node in () if draft.in_place else overwriting(nests, draft):
             uses = nests.uses.of_stored.get(before, ())
-            if len(uses) != 1 or uses[0].nest != draft.number or before in nests.goals.targets:
+            if not uses or before in nests.goals.targets or nests.goals.is_update(node):
                 continue
-            if nests.draft_of(before).kind in MADE_OVER and not nests.goals.is_update(node):
-                draft.in_place = draft.kind != "steps"
-                chain = (*found.get(before, (before,)), node)
-                found |= dict.fromkeys(chain, chain)
+            if nests.draft_of(before).kind not in MADE_OVER or not may_be_over(uses, node, draft, place):
+                continue
+            for use in uses:
+                nests.drafts.depend(use.nest, draft.number)
+            draft.in_place = draft.kind != "steps"
+            chain = (*found.get(before, (before,)), node)
+            found |= dict.fromkeys(chain, chain)
     return found
+
+
+def may_be_over(uses: Sequence[Use], node: Node, draft: NestDraft, place: Mapping[int, int]) -> bool:
+    """Tell whether a nest may make a value over the one before, which has these uses; `place` is the order of nests."""
+    own = [use.index for use in uses if use.nest == draft.number]
+    if draft.kind != "writes":
+        return len(own) == len(uses) == 1
+    own.remove(draft.vars)  # its copy
+    return all(place[use.nest] <= place[draft.number] for use in uses) and (not own or keeps_order(node, own))
+
+
+def keeps_order(node: Node, indices: Iterable[Index]) -> bool:
+    """Tell whether a value that changes a part of another one may be computed over it although elements at these
+    indices are read for it: each is the one that is written then, or one outside of the part."""
+    lowering = lowering_of(node)
+    assert isinstance(lowering, Writes)
+    parts = [region for region in lowering.regions(node) if not region.is_copy]
+    if len(parts) != 1:
+        return False
+    path = loop_vars(len(parts[0].sizes))
+    written = parts[0].target(path, index_element)
+    counted = [var for position in written for var in terms_of(position) if isinstance(var, Var)]
+    if sorted(var.name for var in counted) != sorted(var.name for var in path):
+        return False  # an element may be written twice
+    return all(index == written or any(map(are_apart, index, written)) for index in indices)
+
+
+def are_apart(read: Expr, written: Expr) -> bool:
+    """Tell whether two positions along an axis differ, whatever the loops count."""
+    counts, others = Counter[Expr](), Counter[Expr]()
+    for position, sign in ((written, 1), (read, -1)):
+        for term, factor in terms_of(position).items():
+            if isinstance(term, Var):
+                counts[Opaque(sign, (term,), INDEX)] += sign * factor  # two loops, or two iterations of one
+            else:
+                others[term] += sign * factor
+    difference = others.pop(ONE, 0)
+    if any(others.values()):
+        return False
+    return (difference > 0 and min(counts.values(), default=0) >= 0) or (
+        difference < 0 and max(counts.values(), default=0) <= 0
+    )
+
+
+def terms_of(position: Expr) -> Counter[Expr]:
+    """A position as a sum: of each term so many, of 1 the number that is added."""
+    if (number := int_value(position)) is not None:
+        return Counter({ONE: number})
+    if isinstance(position, Apply) and position.op is ADD:
+        left, right = map(terms_of, position.args)
+        left.update(right)
+        return left
+    return Counter({position: 1})
 
 
 MADE_OVER = ("loops", "writes", "call", "steps")

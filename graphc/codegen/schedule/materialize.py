@@ -29,6 +29,7 @@ from graphc.codegen.schedule.nodes import is_bufferless, is_by_segment, is_produ
 from graphc.codegen.schedule.placement import NEST_OPS, Placement
 from graphc.codegen.schedule.plan import BranchGraph, IndexCheck, NestDraft, ScanGraph, Use
 from graphc.ir.body import ITEM
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Guard, Index, Node
 from graphc.loopir.ir import Apply, Opaque, Var, subexpressions
@@ -49,6 +50,8 @@ STORED: Mapping[type, str] = {
 """The reasons of values that no other nest can compute on its way."""
 SEVERAL_NESTS = "used in several nests"
 SEVERAL_LOOPS = "used in several loops of its nest"
+VIEWS = ("subtensor", "reshape", "stop_gradient")
+"""Ops besides broadcasts and dimshuffles whose elements are those of their operand."""
 NEAR = 4.0
 """A value that costs no more than this, down to other values that are materialised, need not be materialised."""
 INDEX_OPS = 60
@@ -149,8 +152,22 @@ class Decisions:
             return "others are recomputed from it"
         return self._reason_of_cost(node, uses)
 
+    def _is_written_over(self, node: Node, use: Use) -> bool:
+        """Tell whether a nest writes a value into the array that it is computed from: over it, if nothing reads that
+        array later."""
+        draft = self._drafts.by_number[use.nest]
+        if draft.kind != "writes" or draft.in_place:
+            return False
+        (root,) = draft.roots
+        changed = root.args[0]
+        if changed.op in LEAVES or not any(below_broadcasts(arg, VIEWS) is node for arg in root.args[1:]):
+            return False
+        return any(below_broadcasts(arg, VIEWS) is changed for arg in node.args)
+
     def _reason_of_cost(self, node: Node, uses: Sequence[Use]) -> str | None:
         """The reason why materialising a value costs less than recomputing it at each use, or in so large a nest."""
+        if len({use.nest for use in uses}) > 1 and any(self._is_written_over(node, use) for use in uses):
+            return "written over what it is computed from"
         if (
             any(map(goes_across, uses))
             and recompute_cost(node, WHOLE, self._uses.is_materialised, EXPENSIVE) > EXPENSIVE

@@ -24,7 +24,7 @@ from graphc.codegen.schedule.buffers import workspaces_of
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.indices import gathered, in_range
-from graphc.codegen.schedule.inplace import may_refuse, overwritten_value
+from graphc.codegen.schedule.inplace import keeps_order, may_refuse, overwritten_value
 from graphc.codegen.schedule.nodes import (
     buffer_view,
     call_fails,
@@ -252,6 +252,9 @@ class _Verifier:
             return all(index == maker.index for index in readers[maker.number])
         if maker.kind == "steps":
             return overwritten_value(new.node) is old.node
+        within = readers[maker.number] if maker.kind == "writes" else []
+        if within and not keeps_order(new.node, within):
+            return False
         return maker.in_place and self._overwritten_operand(maker) is old.node
 
     def _overwritten_operand(self, nest: Nest) -> Node | None:

@@ -11,6 +11,7 @@ import graphc
 import graphc.tensor as T
 from graphc.ir.node import Node
 from tests.support.bounds import assert_specified
+from tests.support.thorough import some
 
 
 def recurrent(steps: int) -> tuple[list[Node], list[Node]]:
@@ -93,3 +94,67 @@ def test_nests_without_results() -> None:
     steps = [(each, each - slope) for each, slope in zip((w, v), graphc.grad(loss, [w, v]), strict=True)]
     step = graphc.function([x, y], loss, updates=steps, mode="python")
     assert step(np.zeros((2, 3)), np.array([0, 2], np.int32)) == pytest.approx(np.log(3.0))
+
+
+# --- parts of an array that are read while others are written ---------------------------------------------------------
+
+Part = tuple[slice, slice]
+
+
+def parts(rng: np.random.Generator) -> list[tuple[Part, list[Part], int, bool]]:
+    """Writes into a matrix of 6 x 7: to a part, from parts of its size or of one row or column, in one of three ways;
+    of some the matrix before is read later."""
+
+    def piece(size: int, length: int) -> slice:
+        begin = int(rng.integers(0, size - length + 1))
+        return slice(begin, begin + length)
+
+    found = []
+    for _ in range(int(rng.integers(2, 7))):
+        rows, columns = int(rng.integers(1, 6)), int(rng.integers(1, 7))
+        to = piece(6, rows), piece(7, columns)
+        froms = [
+            (piece(6, rows), piece(7, columns)),
+            to,
+            (piece(6, rows), piece(7, 1)),
+            (piece(6, 1), piece(7, columns)),
+        ]
+        chosen = [froms[0], *(froms[int(rng.integers(4))] for _ in range(rng.integers(3)))]
+        found.append((to, chosen, int(rng.integers(3)), bool(rng.random() < 0.3)))
+    return found
+
+
+def written(x: Any, program: list[tuple[Part, list[Part], int, bool]]) -> list[Any]:
+    a, kept = x.copy(), []
+    for to, froms, way, is_kept in program:
+        if is_kept:
+            kept.append(a.copy())
+        value = sum((0.5 * a[part] for part in froms[1:]), a[froms[0]])
+        a[to] = (value, a[to] + value, a[to] - value * value)[way]
+    return [a, *(old[1:3].sum(axis=0) for old in kept)]
+
+
+@pytest.mark.parametrize("seed", some(range(24), every=3))
+def test_parts_that_are_written_one_after_the_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    program, x = parts(rng), rng.integers(-4, 5, (6, 7)).astype("float64")
+    f = graphc.jit(lambda x: tuple(written(x, program)), mode="python")
+    for got, wanted in zip(f(x), written(x, program), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_an_elimination_has_one_matrix() -> None:
+    """Columns and rows of it are read for what is written to others."""
+
+    def factors(a: Any) -> Any:
+        a = a.copy()
+        for k in range(3):
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= a[k + 1 :, k : k + 1] * a[k : k + 1, k + 1 :]
+        return a
+
+    x = np.random.default_rng(1).normal(size=(5, 6)) + 5 * np.eye(5, 6)
+    f = graphc.jit(factors, mode="python")
+    np.testing.assert_allclose(f(x), factors(x), rtol=1e-14)
+    (plan,) = (text.partition("plan:")[2] for text in [f.explain(x)])
+    assert plan.count("built by several writes") == plan.count("over its first operand") == 5, plan
