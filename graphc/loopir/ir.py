@@ -364,6 +364,14 @@ LANES = 8
 """Iterations of an `abreast` loop at a time, on all processors: it has no fewer."""
 SHORT = 16
 """The most elements of a row along which the loops inside such a loop go."""
+MOST_ODD = 11
+"""The most elements of a row, of an odd number, whose columns are read by whole vectors: the column of an odd stride
+takes a shuffle for each vector of the row (codegen/vectorize/columns.py)."""
+
+
+def has_columns(length: int) -> bool:
+    """Tell whether a row of a few elements is written out: a loop over rows then runs over vectors of its columns."""
+    return not length % 2 or length <= MOST_ODD
 
 
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:

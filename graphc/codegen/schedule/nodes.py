@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, Iota, SegmentNumber, View
 from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
-from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
+from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, has_columns, subexpressions
 from graphc.ops.linalg.products import is_in_memory
 from graphc.startup.record import record
 
@@ -139,8 +139,12 @@ def unrolls(iterations: Sequence[Size | None], most: int = MOST_UNROLLED) -> boo
 
 
 def is_written_out(node: Node, iterations: Sequence[Size | None]) -> bool:
-    """Tell whether a reduction of so many terms, where that is known, is written out term by term."""
+    """Tell whether a reduction of so many terms, where that is known, is written out term by term. A search takes
+    several instructions for a term: it is not where their elements are read one by one."""
     is_many = any(not isinstance(size, int) or size >= MANY for size in node.type.shape)
+    fold = lowering_of(node)
+    if isinstance(fold, Fold) and fold.search and isinstance(iterations[-1], int) and not has_columns(iterations[-1]):
+        return False
     return unrolls(iterations, MOST_IN_ROWS if is_many else MOST_UNROLLED)
 
 

@@ -47,6 +47,7 @@ from graphc.loopir.ir import (
     Store,
     Var,
     apply,
+    has_columns,
     int_value,
     integer,
     length_of_blocks,
@@ -110,7 +111,7 @@ def second_form(loop: Loop) -> tuple[Expr, Loop] | None:
     body = tuple(map(in_turn, simplify(tuple(with_values(body, numbers)))))
     sizes = dict.fromkeys(inner.size for inner in inner_loops(body))
     rows = [each.row for each in conflicts if each.row is not None]
-    is_open = any(int_value(size) is None for size in sizes)
+    is_open = any((number := int_value(size)) is None or not has_columns(number) for size in sizes)
     changing = {loop.var, *defined(body), *(inner.var for inner in inner_loops(body))}
     if not is_open or not all(map(is_fixed(changing), (*sizes, *rows))):
         return None
