@@ -156,10 +156,10 @@ if TYPE_CHECKING:
         clone_replace as clone_replace,
         graph_replace as graph_replace,
         is_same_graph as is_same_graph,
+        map_variables as map_variables,
     )
     from graphc.theano.owners import Apply as Apply
     from graphc.theano.paths import install_as_theano as install_as_theano
-    from graphc.theano.rebuilding import map_variables as map_variables
     from graphc.theano.user_ops import Op as Op
     from graphc.tracing import (
         Jitted as Jitted,

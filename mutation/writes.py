@@ -65,9 +65,9 @@ WRITES = Area(
           "                setattr(home, name, original)\n", "                pass\n"),
         M("functions in C are given what a program is given", "tensor/creations.py",
           "    if name in attributes:\n        return True\n", "    return True\n"),
-        M("what np.place writes begins at its second value", "tensor/writers.py",
+        M("what np.place writes begins at its second value", "tensor/boundary.py",
           'FUNCTIONS["cumsum"](flat) - 1', 'FUNCTIONS["cumsum"](flat)'),
-        M("np.put takes its first value alone", "tensor/writers.py",
+        M("np.put takes its first value alone", "tensor/boundary.py",
           "    return values.part(iota(count) % values.type.shape[0])", "    return values.part(iota(count) * 0)"),
     ),
 )  # fmt: skip

@@ -362,7 +362,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-tensor.absent tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
+tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
 functions.states codegen.convolution.api
 codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api codegen.fourier.api
 codegen.special.api codegen.server.client codegen.frontend.emit

@@ -18,7 +18,7 @@ graphc: Any = plain  # type checkers would see what is wrong
 T: Any = plain_tensor
 
 MODULES = """graphc graphc.tensor graphc.tensor.nnet graphc.tensor.signal graphc.tensor.signal.pool graphc.tensor.linalg
-graphc.tensor.linalg.slinalg graphc.tensor.nnet.normalization graphc.tensor.nnet.abstract_conv
+graphc.tensor.slinalg graphc.tensor.nnet.normalization graphc.tensor.nnet.abstract_conv
 graphc.tensor.nnet.neighbours graphc.random graphc.random.raw graphc.optim graphc.layers graphc.preprocess
 graphc.sparse graphc.gradient
 graphc.printing graphc.compile.io graphc.compile.mode graphc.gof.graph graphc.numpy graphc.numpy.linalg

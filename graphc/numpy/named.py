@@ -19,10 +19,9 @@ import numpy as np
 from graphc.ir.at_once import at_once, is_plain
 from graphc.ir.node import Node
 from graphc.ir.source_lines import TRACE, by_program
-from graphc.tensor.boundary import Call, apply_function, apply_ufunc, computed
+from graphc.tensor.boundary import WRITERS, Call, apply_function, apply_ufunc, computed
 from graphc.tensor.dispatch import call_function, call_ufunc, find_target, title, ufunc_target
 from graphc.tensor.forms import OWN
-from graphc.tensor.writers import WRITERS
 from graphc.trees import leaves
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -200,3 +199,17 @@ class ndarray(metaclass=Arrays):  # noqa: N801 - NumPy's name
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """NumPy's own array of a shape."""
         return np.ndarray(*args, **kwargs)
+
+
+class Info(type(np.__array_namespace_info__())):  # type: ignore[misc]
+    """NumPy's answers, but for complex dtypes, which graphc has not."""
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """The dtypes by name: of a kind ("bool", "integral", "real floating" ...) or a tuple of kinds."""
+        found = super().dtypes(device=device, kind=kind)
+        return {name: dtype for name, dtype in found.items() if np.dtype(dtype).kind != "c"}
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """The dtypes of new arrays, by kind."""
+        found = super().default_dtypes(device=device)
+        return {kind: dtype for kind, dtype in found.items() if np.dtype(dtype).kind != "c"}

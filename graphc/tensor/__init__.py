@@ -9,7 +9,6 @@ gives nodes their operators and methods. `import graphc.tensor as T` stands for 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any as Anything
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from graphc.tensor.calculus import *
     from graphc.tensor.contraction import *
     from graphc.tensor.elemwise import *
-    from graphc.tensor.histograms import *
     from graphc.tensor.inspection import *
     from graphc.tensor.linalg.polynomials import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax, softmax as softmax
@@ -117,10 +115,10 @@ LAZY = {
         sort topk topk_and_argtopk union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "statistics": """
-        corrcoef cov cumulative_prod cumulative_sum median nanargmax nanargmin nancumprod nancumsum nanmax
-        nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile quantile
+        bincount corrcoef cov cumulative_prod cumulative_sum histogram histogram2d histogram_bin_edges histogramdd
+        median nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod
+        nanquantile nanstd nansum nanvar percentile quantile
     """,
-    "histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
     "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
     "nnet.losses": "log_softmax softmax",
     "signal": "",
@@ -151,21 +149,15 @@ FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
 Anything FUNCTIONS FunctionType LAZY TYPE_CHECKING annotations constructors creation elementary explained
-import_module indexing joining keys sys
+indexing joining keys sys
 HOOKS lazily masks names_of plural_constructors products ranges reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 
 
-def _missing(name: str) -> str:
-    """Return the reason why there is no such name, where it is known."""
-    reason: str = import_module("graphc.tensor.absent").why(name)
-    return reason
-
-
 if not TYPE_CHECKING:  # which know the names
     _PLAIN = {name: globals().pop(name) for name in _OWN if isinstance(globals()[name], FunctionType)}
-    FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, _missing, explained)
+    FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, public=explained)
 
     def __getattr__(name: str) -> Anything:
         if name == "__all__":

@@ -17,34 +17,28 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, constant_value, describe
+from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, reduce, shape as ops
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.ops.recur import running_sum
+from graphc.tensor import elementary as el
 from graphc.tensor.creation import full, ones
-from graphc.tensor.elementary import (
-    add,
-    clip,
-    equal,
-    floor,
-    floor_div,
-    less,
-    logical_and,
-    logical_or,
-    mod,
-    mul,
-    rint,
-    sub as minus,
-    true_div,
-    where,
-)
 from graphc.tensor.indexing import flip, getitem, set_subtensor, slice_along, take
 from graphc.tensor.joining import concatenate, split, stack
-from graphc.tensor.reductions import any as any_of, max as max_of, mean as mean_of, min as min_of, sum as sum_of
-from graphc.tensor.shaping import as_shape, as_size, atleast_nd, flatten, normalise_axes, normalise_axis, transpose
+from graphc.tensor.reductions import max as max_of, mean as mean_of, min as min_of
+from graphc.tensor.shaping import (
+    as_axis,
+    as_shape,
+    as_size,
+    atleast_nd,
+    flatten,
+    normalise_axes,
+    normalise_axis,
+    transpose,
+)
 
 __all__ = [
     "append", "block", "concat", "delete", "dsplit", "horizontal_stack", "hsplit", "insert", "matrix_transpose",
@@ -172,7 +166,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     if isinstance(obj, (int, np.integer, Node)) and as_node(obj).ndim == 0:
         if value.ndim == node.ndim:  # as NumPy: its first axis is the one that is put in
             value = ops.dimshuffle(value, [*range(1, place + 1), 0, *range(place + 1, node.ndim)])
-            parts = _broadcast_but(value, node, place)
+            parts = ops.broadcast_to(value, _with_size(node, place, value.type.shape[place]))
         else:
             parts = ops.expand(_broadcast(value, rest), (place,))
         head, tail = slice_along(node, place, None, obj), slice_along(node, place, obj, None)
@@ -181,8 +175,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     positions = _known_positions(obj, length, what)
     if not len(positions):
         return node
-    shape = [*node.type.shape[:place], len(positions), *node.type.shape[place + 1 :]]
-    wide = _broadcast(value, shape)
+    wide = _broadcast(value, _with_size(node, place, len(positions)))
     order = np.argsort(positions, kind="stable")
     bounds = [None, *(int(positions[k]) for k in order), None]
     pieces: list[Node] = []
@@ -223,12 +216,6 @@ def _known_positions(obj: Any, length: Size, what: str) -> np.ndarray[Any, Any]:
 
 def _broadcast(value: Node, shape: Sequence[Size]) -> Node:
     return ops.broadcast_to(ops.expand(value, range(len(shape) - value.ndim)), shape)
-
-
-def _broadcast_but(value: Node, like: Node, axis: int) -> Node:
-    """`value` broadcast to the sizes of `like` but along an axis."""
-    shape = like.type.shape
-    return ops.broadcast_to(value, (*shape[:axis], value.type.shape[axis], *shape[axis + 1 :]))
 
 
 def delete(x: Any, obj: Any, axis: int | None = None) -> Node:
@@ -378,14 +365,14 @@ def pad(
         constants = [(0, 0)] * node.ndim
     if mode in ("constant", "empty") and (border := _only(constants)) is not None:
         shape = [sizes.add(size, sizes.add(*pair)) for size, pair in zip(node.type.shape, widths, strict=True)]
-        whole = full(tuple(map(_as_given, shape)), cast(as_node(border), node.type.dtype))
+        whole = full(tuple(shape), cast(as_node(border), node.type.dtype))
         return index.set_subtensor(whole, node, [before for before, _ in widths], (1,) * node.ndim)
     for axis, (before, after) in enumerate(widths):
         if sizes.equal(before, 0) and sizes.equal(after, 0):
             continue
         match mode:
             case "constant":
-                sides = [full(_slab(node, axis, width), cast(as_node(value), node.type.dtype))
+                sides = [full(_with_size(node, axis, width), cast(as_node(value), node.type.dtype))
                          for width, value in zip((before, after), constants[axis], strict=True)]  # fmt: skip
             case "linear_ramp":
                 sides = _ramps(node, axis, (before, after), ends[axis])
@@ -405,10 +392,6 @@ def _only(values: Sequence[tuple[Any, Any]]) -> Any:
     """The filling that all sides share; None where they differ or there are none."""
     found = [one for pair in values for one in pair]
     return found[0] if found and all(one is found[0] for one in found) else None
-
-
-def _as_given(size: Size) -> Any:
-    return size if isinstance(size, int) else as_size_node(size)
 
 
 def _pairs(value: Any, ndim: int, what: str) -> list[tuple[Any, Any]]:
@@ -432,13 +415,9 @@ def _is_sequence(value: Any) -> bool:
     return not isinstance(value, str) and (value.ndim > 0 if hasattr(value, "ndim") else hasattr(value, "__len__"))
 
 
-def _slab(x: Node, axis: int, width: Size) -> tuple[Any, ...]:
-    shape = (*x.type.shape[:axis], width, *x.type.shape[axis + 1 :])
-    return tuple(map(_as_given, shape))
-
-
-def _spread(x: Node, axis: int, width: Size) -> Node:
-    return ops.broadcast_to(x, (*x.type.shape[:axis], width, *x.type.shape[axis + 1 :]))
+def _with_size(x: Node, axis: int, size: Size) -> tuple[Size, ...]:
+    """The shape of `x`, of another size along an axis."""
+    return (*x.type.shape[:axis], size, *x.type.shape[axis + 1 :])
 
 
 def _edges(x: Node, axis: int) -> tuple[Node, Node]:
@@ -452,11 +431,6 @@ def _edges(x: Node, axis: int) -> tuple[Node, Node]:
     return found[0], found[1]
 
 
-def _along(x: Node, values: Node, axis: int) -> Node:
-    """A vector along an axis of `x`, ready to broadcast."""
-    return ops.expand(values, [k for k in range(x.ndim) if k != axis])
-
-
 def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) -> list[Node]:
     """The borders that go from `ends` to the edges in equal steps."""
     sides = []
@@ -465,25 +439,21 @@ def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) 
         first, last = cast(as_node(end), inside), cast(edge, inside)
         count = cast(ops.iota(width), inside)
         if reverse:
-            count = minus(cast(as_size_node(sizes.add(width, -1)), inside), count)
-        step = true_div(minus(last, first), cast(as_size_node(sizes.maximum(width, 1)), inside))
-        ramp = add(mul(_along(x, count, axis), step), first)
+            count = el.sub(cast(as_size_node(sizes.add(width, -1)), inside), count)
+        step = el.true_div(el.sub(last, first), cast(as_size_node(sizes.maximum(width, 1)), inside))
+        ramp = el.add(el.mul(as_axis(count, axis, x.ndim), step), first)
         if x.type.dtype in INTEGERS:
-            ramp = floor(ramp)
+            ramp = el.floor(ramp)
         sides.append(
-            ops.broadcast_to(broadcast_node(cast(ramp, x.type.dtype), ramp.type.shape), _slab_sizes(x, axis, width))
+            ops.broadcast_to(broadcast_node(cast(ramp, x.type.dtype), ramp.type.shape), _with_size(x, axis, width))
         )
     return sides
 
 
-def _slab_sizes(x: Node, axis: int, width: Size) -> tuple[Size, ...]:
-    return (*x.type.shape[:axis], width, *x.type.shape[axis + 1 :])
-
-
 def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any, Any], mode: str) -> list[Node]:
     """The borders that hold a statistic of the elements beside them."""
-    statistic: dict[str, Callable[..., Node]] = {
-        "maximum": max_of, "minimum": min_of, "mean": mean_of, "median": median,
+    statistics: dict[str, Callable[..., Node]] = {
+        "maximum": max_of, "minimum": min_of, "mean": mean_of, "median": FUNCTIONS["later"]("median"),
     }  # fmt: skip
     sides = []
     for width, length, at_end in zip(widths, lengths, (False, True), strict=True):
@@ -493,33 +463,11 @@ def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any
             count = held if isinstance(held, int) else as_size_node(held)
             start = sizes.subtract(x.type.shape[axis], held)
             part = slice_along(x, axis, start if at_end else None, None if at_end else count)
-        value = statistic[mode](part, axis, keepdims=True)
+        value = statistics[mode](part, axis, keepdims=True)
         if value.type.dtype != x.type.dtype:
-            value = cast(rint(value) if x.type.dtype in INTEGERS else value, x.type.dtype)
-        sides.append(_spread(value, axis, width))
+            value = cast(el.rint(value) if x.type.dtype in INTEGERS else value, x.type.dtype)
+        sides.append(ops.broadcast_to(value, _with_size(x, axis, width)))
     return sides
-
-
-def median(x: Node, axis: int, keepdims: bool = True) -> Node:
-    """The mean of the middle one or two elements along an axis, by counting how many come before each: quadratic work,
-    no memory. NaN where an element is."""
-    rows, columns = ops.expand(x, (axis + 1,)), ops.expand(x, (axis,))
-    place = ops.iota(x.type.shape[axis])
-    earlier = less(_at(place, axis + 1, x.ndim + 1), _at(place, axis, x.ndim + 1))
-    comes_before = logical_or(less(columns, rows), logical_and(equal(columns, rows), earlier))
-    rank = sum_of(cast(comes_before, "int64"), axis + 1)
-    last = as_size_node(sizes.add(x.type.shape[axis], -1))
-    inside = x.type.dtype if is_float(x.type.dtype) else "float64"
-    values = cast(x, inside)
-    low, high = (
-        sum_of(where(equal(rank, floor_div(add(last, shift), 2)), values, 0), axis, keepdims=True) for shift in (0, 1)
-    )
-    middle = where(equal(low, high), low, mul(add(low, high), 0.5))
-    return where(any_of(elementwise("isnan", values), axis, keepdims=True), float("nan"), middle)
-
-
-def _at(values: Node, axis: int, ndim: int) -> Node:
-    return ops.expand(values, [k for k in range(ndim) if k != axis])
 
 
 def _repeated(x: Node, axis: int, before: Size, after: Size, mode: str, what: str) -> Node:
@@ -527,27 +475,27 @@ def _repeated(x: Node, axis: int, before: Size, after: Size, mode: str, what: st
     length = x.type.shape[axis]
     x = with_elements(x, axis, 1, f"{what}: axis {axis} has no elements to repeat")
     total = sizes.add(sizes.add(before, length), after)
-    place = minus(ops.iota(total), as_size_node(before))
+    place = el.sub(ops.iota(total), as_size_node(before))
     size = as_size_node(length)
-    last = minus(size, 1)
+    last = el.sub(size, 1)
     match mode.split(maxsplit=1)[0]:
         case "edge":
-            return take(x, clip(place, 0, last), axis)
+            return take(x, el.clip(place, 0, last), axis)
         case "wrap":
-            return take(x, mod(place, size), axis)
+            return take(x, el.mod(place, size), axis)
         case "reflect":
             period = elementwise("maximum", last, 1)
         case _:
             period = size
     # The axis is continued in laps of one period, every other one backwards.
-    lap, rest = floor_div(place, period), mod(place, period)
-    is_back = equal(mod(lap, 2), 1)
+    lap, rest = el.floor_div(place, period), el.mod(place, period)
+    is_back = el.equal(el.mod(lap, 2), 1)
     forward = elementwise("minimum", rest, last)
-    folded = where(is_back, minus(last, rest), forward)
+    folded = el.where(is_back, el.sub(last, rest), forward)
     repeated = take(x, elementwise("maximum", folded, 0), axis)
     if not mode.endswith("odd"):
         return repeated
     first, final = _edges(x, axis)
-    climb = mul(_along(x, cast(minus(lap, mod(lap, 2)), x.type.dtype), axis), minus(final, first))
-    turned = minus(mul(final, 2), repeated)
-    return add(where(_along(x, is_back, axis), turned, repeated), climb)
+    climb = el.mul(as_axis(cast(el.sub(lap, el.mod(lap, 2)), x.type.dtype), axis, x.ndim), el.sub(final, first))
+    turned = el.sub(el.mul(final, 2), repeated)
+    return el.add(el.where(as_axis(is_back, axis, x.ndim), turned, repeated), climb)

@@ -30,7 +30,7 @@ from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, mini
 from graphc.tensor.indexing import flip, slice_along, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum, sum as sum_of
-from graphc.tensor.shaping import as_vector, flatten, moveaxis, normalise_axes, normalise_axis
+from graphc.tensor.shaping import as_axis, as_vector, flatten, moveaxis, normalise_axes, normalise_axis
 from graphc.tensor.sorting import searchsorted
 
 __all__ = [
@@ -105,7 +105,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
         return slice_along(x, axis, start, stop)
 
     def along(values: Node) -> Node:
-        return ops.expand(values, [k for k in range(x.ndim) if k != axis]) if values.ndim else values
+        return as_axis(values, axis, x.ndim)
 
     if step.ndim == 0:
         step = cast(step, x.type.dtype)
@@ -180,7 +180,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
         points = as_node(x)
         gaps = diff(points, axis=-1 if points.ndim == 1 else place)
         if points.ndim == 1:
-            gaps = ops.expand(gaps, [k for k in range(node.ndim) if k != place])
+            gaps = as_axis(gaps, place, node.ndim)
     heights = slice_along(node, place, 1, None) + slice_along(node, place, None, -1)
     return sum(elementwise("mul", gaps, heights) / 2.0, place)
 

@@ -24,7 +24,7 @@ from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.options import options
-from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, expand_dims, moveaxis, swapaxes, unpack
+from graphc.tensor.shaping import ONE_BY_ONE, as_axis, as_shape, as_size, expand_dims, moveaxis, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -154,7 +154,7 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
         raise GraphValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
     nodes = [ops.reshape(node, (sizes.product(node.type.shape),)) for node in map(as_node, vectors)]
     shape = [node.type.shape[0] for node in nodes]
-    grids = [ops.expand(node, [k for k in range(len(nodes)) if k != axis]) for axis, node in enumerate(nodes)]
+    grids = [as_axis(node, axis, len(nodes)) for axis, node in enumerate(nodes)]
     if not sparse:
         grids = [ops.broadcast_to(grid, shape) for grid in grids]
     return [swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
@@ -163,15 +163,9 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
 # --- matrices -------------------------------------------------------------------------------------------------------
 
 
-def _coordinates(rows: Size, columns: Size) -> tuple[Node, Node]:
+def coordinates(rows: Any, columns: Any) -> tuple[Node, Node]:
     """The row and the column number of each element of a matrix, ready to broadcast."""
     return ops.expand(ops.iota(rows), (1,)), ops.expand(ops.iota(columns), (0,))
-
-
-def _place(matrix: Node, k: Any, relation: str) -> Node:
-    """A mask of the places where column (relation) row + k holds in the last two axes of `matrix`."""
-    rows, columns = _coordinates(*matrix.type.shape[-2:])
-    return elementwise(relation, columns, elementwise("add", rows, k))
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
@@ -185,7 +179,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
     """
     rows = as_size(n, "eye: n")
     shape = (rows, rows if m is None else as_size(m, "eye: m"))
-    row, column = _coordinates(*shape)
+    row, column = coordinates(*shape)
     return cast(elementwise("equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
 
 
@@ -211,7 +205,7 @@ def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
            [1., 1.]])
     """
     rows = as_size(n, "tri: n")
-    row, column = _coordinates(rows, rows if m is None else as_size(m, "tri: m"))
+    row, column = coordinates(rows, rows if m is None else as_size(m, "tri: m"))
     return cast(elementwise("less_equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
 
 
@@ -221,8 +215,9 @@ def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
         raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
     if node.ndim == 1:  # each row, as in NumPy
         node = ops.broadcast_to(ops.dimshuffle(node, ("x", 0)), (*node.type.shape, *node.type.shape))
-    zero = literal(0, node.type.dtype)
-    return elementwise("where", _place(node, k, relation), node, zero)
+    rows, columns = coordinates(*node.type.shape[-2:])
+    mask = elementwise(relation, columns, elementwise("add", rows, k))
+    return elementwise("where", mask, node, literal(0, node.type.dtype))
 
 
 def tril(x: Any, k: Any = 0) -> Node:

@@ -36,10 +36,9 @@ from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons,
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
-from graphc.tensor.by_class import OF_CLASSES
+from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
-from graphc.tensor.trimmed import OF_POLY1D, POLYNOMIALS, of_polynomials
-from graphc.tensor.writers import WRITERS
+from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
 from graphc.trees import leaves
 
 # --- NumPy's generators -----------------------------------------------------------------------------------------------

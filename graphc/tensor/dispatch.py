@@ -26,7 +26,6 @@ from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.recur import EXTREMES
 from graphc.startup.hooks import HOOKS, nearest
 from graphc.startup.record import record
-from graphc.tensor.absent import why
 from graphc.tensor.forms import OWN, name_tensor, refuse, tensors_in
 from graphc.tensor.reductions import running_extreme
 
@@ -121,7 +120,8 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     changes = name in IN_PLACE and what == f"np.{name}"
     target = OWN.get(what) or find_target(function)
     if target is None and not changes:
-        instead = why(name) or "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
+        known = HOOKS.absent("graphc.tensor", name)[1]
+        instead = known or "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
         if what.startswith("np.fft."):
             instead = "graphc.tensor.fft has transforms of real values, real and imaginary parts along a last axis"
         refuse(what, (args, kwargs), f"graphc has no function {what.removeprefix('np.')}; {instead}")

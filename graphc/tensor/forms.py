@@ -58,11 +58,6 @@ def shape_of(a: Any) -> Any:
     return plain_shape(as_node(a)) if TRACE.depth else tensor.shape(a)
 
 
-def ndim_of(a: Any) -> int:
-    """np.ndim."""
-    return as_node(a).ndim
-
-
 def size_of(a: Any, axis: Any = None) -> Node:
     """np.size."""
     node = as_node(a)
@@ -119,11 +114,6 @@ def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
     return tuple(tensor.moveaxis(x, axis, 0))
 
 
-def matrix_transpose(x: Any) -> Node:
-    """np.matrix_transpose."""
-    return tensor.swapaxes(x, -1, -2)
-
-
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
     """np.arange, which is float64 where an argument is of uint64 and no dtype is given."""
     ends = [as_node(value) for value in (start, stop, step) if value is not None]
@@ -150,24 +140,9 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return made
 
 
-def is_complex(x: Any) -> bool:
-    """np.iscomplexobj: graphc has no complex dtypes."""
-    return False
-
-
-def is_real(x: Any) -> bool:
-    """np.isrealobj."""
-    return True
-
-
 def real(val: Any) -> Node:
     """np.real."""
     return as_node(val)
-
-
-def imag(val: Any) -> Node:
-    """np.imag."""
-    return tensor.zeros_like(val)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
@@ -203,16 +178,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
 def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Node:
     """np.clip by either pair of names."""
     return tensor.clip(a, a_min if min is None else min, a_max if max is None else max)
-
-
-def linalg_trace(x: Any, offset: int = 0, dtype: Any = None) -> Node:
-    """np.linalg.trace."""
-    return tensor.trace(x, offset, -2, -1, dtype)
-
-
-def linalg_diagonal(x: Any, offset: int = 0) -> Node:
-    """np.linalg.diagonal."""
-    return tensor.diagonal(x, offset, -2, -1)
 
 
 def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -266,11 +231,6 @@ def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
         starts = tensor.arange(size - length + 1)
         node = tensor.moveaxis(tensor.take(node, starts[:, None] + tensor.arange(length), place), place + 1, -1)
     return node
-
-
-def of_arrays(function: Function) -> Function:
-    """A product of NumPy's, to which Python's numbers are arrays that have a dtype."""
-    return lambda a, b: function(as_node(a), as_node(b))
 
 
 def bessel(x: Any) -> Node:
@@ -402,21 +362,24 @@ def min_scalar_type(a: Any) -> Any:
 
 
 OWN: dict[str, Function] = {
-    "np.shape": shape_of, "np.ndim": ndim_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
+    "np.shape": shape_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
     "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
-    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange,
-    "np.i0": bessel, "np.dot": of_arrays(tensor.dot), "np.inner": of_arrays(tensor.inner),
+    "np.unstack": unstack, "np.arange": arange, "np.i0": bessel,
+    # Python's numbers are arrays to NumPy's products, which have a dtype
+    "np.dot": lambda a, b: tensor.dot(as_node(a), as_node(b)),
+    "np.inner": lambda a, b: tensor.inner(as_node(a), as_node(b)),
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
-    "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
-    "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
-    "np.apply_along_axis": along_axis, "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
+    "np.real": real, "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal,
+    "np.clip": clip, "np.apply_along_axis": along_axis,
+    "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
     "np.fft.fftfreq": frequencies, "np.fft.rfftfreq": real_frequencies,
-    "np.lib.stride_tricks.sliding_window_view": windows, "np.linalg.matrix_transpose": matrix_transpose,
-    "np.var": deviation("var"), "np.std": deviation("std"), "np.nanmean": marked("nanmean"),
-    "np.nanvar": marked("nanvar"),
-    "np.nanstd": marked("nanstd"), "np.nansum": without_nan(tensor.sum, 0), "np.nanprod": without_nan(tensor.prod, 1),
+    "np.lib.stride_tricks.sliding_window_view": windows,
+    "np.var": deviation("var"), "np.std": deviation("std"),
+    "np.nanmean": marked("nanmean"), "np.nanvar": marked("nanvar"), "np.nanstd": marked("nanstd"),
+    "np.nansum": without_nan(tensor.sum, 0), "np.nanprod": without_nan(tensor.prod, 1),
     "np.nanmax": extreme("max"), "np.nanmin": extreme("min"), "np.average": average, "np.packbits": packbits,
     "np.unpackbits": unpackbits, "np.common_type": common_type, "np.min_scalar_type": min_scalar_type,
-    "np.linalg.trace": linalg_trace, "np.linalg.diagonal": linalg_diagonal,
+    "np.linalg.trace": lambda x, offset=0, dtype=None: tensor.trace(x, offset, -2, -1, dtype),
+    "np.linalg.diagonal": lambda x, offset=0: tensor.diagonal(x, offset, -2, -1),
 }  # fmt: skip
 """Stand-ins for NumPy's functions where the function of that name in `tensor` is another one or lacks a form."""

@@ -353,7 +353,4 @@ def kron(a: Any, b: Any) -> Node:
     return ops.reshape(wide, shape)
 
 
-# --- einsum ---------------------------------------------------------------------------------------------------------
-
-
 FUNCTIONS.update(dot=dot, matmul=matmul, trace=trace)

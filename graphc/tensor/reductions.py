@@ -21,7 +21,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import recur, reduce as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.elementary import isclose, stop_gradient
-from graphc.tensor.shaping import flatten, normalise_axes, normalise_axis, vector_items
+from graphc.tensor.shaping import as_axis, flatten, normalise_axes, normalise_axis, vector_items
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -246,7 +246,7 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
     node, weight = cast(node, inside), cast(weight, inside)
     axes = _axes("average", node, axis)
     if weight.ndim == 1 and node.ndim > 1 and len(axes) == 1:
-        weight = layout.expand(weight, [k for k in range(node.ndim) if k != axes[0]])
+        weight = as_axis(weight, axes[0], node.ndim)
     weighted = elementwise("mul", node, weight)
     spread = layout.broadcast_to(layout.expand(weight, range(node.ndim - weight.ndim)), weighted.type.shape)
     return elementwise("true_div", sum(weighted, axes, keepdims=keepdims), sum(spread, axes, keepdims=keepdims))

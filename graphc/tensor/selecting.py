@@ -23,27 +23,13 @@ from graphc.ops import index as ops, shape as layout
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, convert_to, elementwise, is_number
+from graphc.tensor import elementary as el
 from graphc.tensor.creation import arange, linspace, ones, tri
-from graphc.tensor.elementary import (
-    abs as absolute,
-    add,
-    cos,
-    equal,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    mul,
-    pow,
-    sqrt,
-    where,
-    where as choose_between,
-)
 from graphc.tensor.indexing import compressed, getitem, set_subtensor, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.keys import coordinates, flatnonzero
 from graphc.tensor.reductions import all as all_of
-from graphc.tensor.shaping import as_shape, as_size, broadcast_arrays, flatten, normalise_axis
+from graphc.tensor.shaping import as_axis, as_shape, as_size, broadcast_arrays, flatten, normalise_axis
 from graphc.tensor.special import i0
 
 __all__ = [
@@ -66,8 +52,7 @@ def _integers(what: str, x: Any) -> Node:
 
 def _grid(shape: Sequence[Size], axis: int) -> Node:
     """The coordinate along `axis` of every element of an array of `shape`."""
-    line = layout.expand(layout.iota(shape[axis]), [k for k in range(len(shape)) if k != axis])
-    return layout.broadcast_to(line, shape)
+    return layout.broadcast_to(as_axis(layout.iota(shape[axis]), axis, len(shape)), shape)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
@@ -183,7 +168,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
     elif mode == "clip":
         index = elementwise("clip", index, 0, elementwise("sub", size, 1))
     else:  # negative ones do not count from the end here
-        index = choose_between(less(index, 0), size, index)
+        index = el.where(el.less(index, 0), size, index)
     index = layout.broadcast_to(broadcast_node(index, shape), shape)
     return ops.gather(wide, [index, *(_grid(shape, axis) for axis in range(len(shape)))], 0)
 
@@ -198,7 +183,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         of_arrays = [choice.type.dtype for choice in choicelist if isinstance(choice, Node)]
         result = convert_to("where", default, promote(*of_arrays, default)) if of_arrays else default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = choose_between(cast(as_node(condition), "bool"), choice, result)
+        result = el.where(cast(as_node(condition), "bool"), choice, result)
     return as_node(result)
 
 
@@ -221,7 +206,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     result = value(other)
     for condition, function in zip(conditions, functions, strict=True):
-        result = choose_between(condition, value(function), result)
+        result = el.where(condition, value(function), result)
     return layout.broadcast_to(broadcast_node(result, node.type.shape), node.type.shape)
 
 
@@ -260,10 +245,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
             case "clip":
                 index = elementwise("clip", index, 0, elementwise("sub", length, 1))
             case "raise":
-                outside.append(logical_and(elementwise("greater_equal", index, 0), less(index, length)))
+                outside.append(el.logical_and(elementwise("greater_equal", index, 0), el.less(index, length)))
             case _:
                 raise GraphValueError(f"ravel_multi_index: mode {one!r} is not raise, wrap or clip")
-        total = add(total, mul(index, as_size_node(step)))
+        total = el.add(total, el.mul(index, as_size_node(step)))
         step = sizes.multiply(step, size)
     return _all_of(total, outside, "ravel_multi_index: a coordinate is outside its axis")
 
@@ -281,7 +266,7 @@ def unravel_index(
     if order not in ("C", "F"):
         raise GraphValueError(f"unravel_index: order {order!r} is not C or F")
     count = as_size_node(sizes.product(target))
-    inside = logical_and(elementwise("greater_equal", index, 0), less(index, count))
+    inside = el.logical_and(elementwise("greater_equal", index, 0), el.less(index, count))
     index = _all_of(index, [inside], "unravel_index: a position is outside the array")
     found: list[Node] = []
     for size in target if order == "F" else target[::-1]:
@@ -321,7 +306,7 @@ def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[Node, ...]:
     if all(isinstance(value, (int, np.integer, type(None))) for value in (n, k, m)):
         return tuple(as_node(one) for one in getattr(np, name)(n, k, m))
     below = cast(tri(n, m, k if name == "tril_indices" else elementwise("sub", k, 1), "int8"), "bool")
-    return coordinates(below if name == "tril_indices" else logical_not(below))
+    return coordinates(below if name == "tril_indices" else el.logical_not(below))
 
 
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Node, ...]:
@@ -377,16 +362,13 @@ def fill_diagonal_offset(x: Any, val: Any, offset: Any) -> Node:
     if node.ndim != 2:
         raise RankError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
     row, column = (_grid(node.type.shape, axis) for axis in (0, 1))
-    return choose_between(equal(column, add(row, offset)), cast(as_node(val), node.type.dtype), node)
+    return el.where(el.equal(column, el.add(row, offset)), cast(as_node(val), node.type.dtype), node)
 
 
 # --- grids ------------------------------------------------------------------------------------------------------------
 # Grids of coordinates, and windows.
 #
 # In: slices, sizes, numbers. Out: nodes that are recomputed where they are used.
-
-
-# --- grids ----------------------------------------------------------------------------------------------------------
 
 
 class Grid:
@@ -409,10 +391,7 @@ class Grid:
             return _line(key)
         lines = [_line(one) for one in key]
         dtype = promote(*(line.type.dtype for line in lines))
-        count = len(lines)
-        axes = [
-            layout.expand(cast(line, dtype), [k for k in range(count) if k != axis]) for axis, line in enumerate(lines)
-        ]
+        axes = [as_axis(cast(line, dtype), axis, len(lines)) for axis, line in enumerate(lines)]
         return axes if self.is_open else stack(broadcast_arrays(*axes))
 
     def __repr__(self) -> str:
@@ -461,10 +440,8 @@ mgrid, ogrid = Grid("mgrid", False), Grid("ogrid", True)
 def indices(dimensions: Any, dtype: Any = "int64", sparse: bool = False) -> Any:
     """The coordinates in an array of shape `dimensions` along a new first axis; a broadcasting tuple if `sparse`."""
     shape = as_shape(dimensions, "indices")
-    lines = [
-        layout.expand(cast(layout.iota(size), np.dtype(dtype).name), [k for k in range(len(shape)) if k != axis])
-        for axis, size in enumerate(shape)
-    ]
+    name = np.dtype(dtype).name
+    lines = [as_axis(cast(layout.iota(size), name), axis, len(shape)) for axis, size in enumerate(shape)]
     if sparse:
         return tuple(lines)
     return stack([layout.broadcast_to(line, shape) for line in lines])
@@ -479,17 +456,14 @@ def ix_(*args: Any) -> tuple[Node, ...]:
             raise RankError(f"ix_: {describe(node)} of type {node.type} is no vector")
         if node.type.dtype == "bool":
             node = flatnonzero(node)
-        found.append(layout.expand(node, [k for k in range(len(args)) if k != axis]))
+        found.append(as_axis(node, axis, len(args)))
     return tuple(found)
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = "float64", **kwargs: Any) -> Any:
     """`function` of the coordinates of an array of `shape`."""
-    return function(*(grid for grid in _each(indices(shape, dtype), shape)), **kwargs)
-
-
-def _each(grids: Node, shape: Any) -> list[Node]:
-    return [grids[axis] for axis in range(len(as_shape(shape, "fromfunction")))]
+    grids = indices(shape, dtype)
+    return function(*(grids[axis] for axis in range(len(as_shape(shape, "fromfunction")))), **kwargs)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N803 - NumPy's name
@@ -502,10 +476,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N8
     if not increasing:
         power = power[::-1]
     dtype = promote(node.type.dtype, "int64")
-    return pow(layout.expand(cast(node, dtype), (1,)), cast(power, dtype))
-
-
-# --- ranges ---------------------------------------------------------------------------------------------------------
+    return el.pow(layout.expand(cast(node, dtype), (1,)), cast(power, dtype))
 
 
 # --- windows --------------------------------------------------------------------------------------------------------
@@ -519,17 +490,17 @@ def _window(name: str, m: Any, value: Callable[[Node], Node]) -> Node:
     held = elementwise("maximum", cast(count, "int64"), 0)
     last = cast(elementwise("maximum", held - 1, 1), "float64")
     place = cast(layout.iota(as_size(held, name)), "float64")
-    return where(less_equal(count, 1), 1.0, value((2.0 * place - last) / last))
+    return el.where(el.less_equal(count, 1), 1.0, value((2.0 * place - last) / last))
 
 
 def _cosines(name: str, m: Any, *weights: float) -> Node:
     """A sum of cosines of 0, 1, 2 turns."""
-    return _window(name, m, lambda x: sum((a * cos(math.pi * k * x) for k, a in enumerate(weights)), as_node(0.0)))
+    return _window(name, m, lambda x: sum((a * el.cos(math.pi * k * x) for k, a in enumerate(weights)), as_node(0.0)))
 
 
 def bartlett(M: Any) -> Node:  # noqa: N803 - NumPy's name
     """The triangular window of `M` points, 0 at both ends."""
-    return _window("bartlett", M, lambda x: 1.0 - absolute(x))
+    return _window("bartlett", M, lambda x: 1.0 - el.abs(x))
 
 
 def hanning(M: Any) -> Node:  # noqa: N803
@@ -549,5 +520,5 @@ def blackman(M: Any) -> Node:  # noqa: N803
 
 def kaiser(M: Any, beta: Any) -> Node:  # noqa: N803
     """The window of `M` points made of the Bessel function I0; `beta` is its shape."""
-    from_center = _window("kaiser", M, lambda x: i0(beta * sqrt(elementwise("maximum", 1.0 - x * x, 0.0))))
-    return from_center / where(less_equal(as_node(M), 1), 1.0, i0(as_node(beta)))
+    from_center = _window("kaiser", M, lambda x: i0(beta * el.sqrt(elementwise("maximum", 1.0 - x * x, 0.0))))
+    return from_center / el.where(el.less_equal(as_node(M), 1), 1.0, i0(as_node(beta)))

@@ -206,6 +206,11 @@ def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
     return axes
 
 
+def as_axis(vector: Node, axis: int, ndim: int) -> Node:
+    """A vector along one of `ndim` axes, ready to broadcast."""
+    return ops.expand(vector, [k for k in range(ndim) if k != axis])
+
+
 def unpack(arguments: Sequence[Any]) -> Any:
     """`f(2, 3)` and `f((2, 3))` mean the same."""
     return arguments[0] if len(arguments) == 1 else tuple(arguments)

@@ -23,44 +23,8 @@ from graphc.ops.custom import PREFIX, custom_op, not_implemented, special_op
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number, strong
 from graphc.ops.recur import times_power
 from graphc.ops.scalar import polygamma, strong_product
+from graphc.tensor import elementary as el
 from graphc.tensor.creation import full_like
-from graphc.tensor.elementary import (
-    abs,
-    add,
-    copysign,
-    digamma,
-    equal,
-    erf,
-    erfc,
-    erfcx,
-    exp,
-    floor,
-    fmod,
-    gammaln,
-    greater,
-    isfinite,
-    isinf,
-    less,
-    log,
-    log1p,
-    log2,
-    logical_and,
-    logical_not,
-    maximum,
-    minimum,
-    mul,
-    nextafter,
-    sgn,
-    signbit,
-    sin,
-    sqr,
-    sub,
-    true_div,
-    trunc,
-    where,
-    xlog1py,
-    xlogy,
-)
 from graphc.tensor.joining import stack
 from graphc.tensor.reductions import max, min
 
@@ -117,21 +81,23 @@ def unknown(position: int) -> Partial:
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
 
-erfinv: Function = scipy_function("erfinv", "The inverse of erf.", lambda g, z, args: g * (_HALF_ROOT_PI * exp(z * z)))
+erfinv: Function = scipy_function(
+    "erfinv", "The inverse of erf.", lambda g, z, args: g * (_HALF_ROOT_PI * el.exp(z * z))
+)
 erfcinv: Function = scipy_function(
-    "erfcinv", "The inverse of erfc.", lambda g, z, args: g * (-_HALF_ROOT_PI * exp(z * z))
+    "erfcinv", "The inverse of erfc.", lambda g, z, args: g * (-_HALF_ROOT_PI * el.exp(z * z))
 )
 ndtri: Function = scipy_function(
     "ndtri",
     "The inverse of the standard normal distribution function.",
-    lambda g, z, args: g * (math.sqrt(2 * math.pi) * exp(0.5 * z * z)),
+    lambda g, z, args: g * (math.sqrt(2 * math.pi) * el.exp(0.5 * z * z)),
 )
-gamma: Function = scipy_function("gamma", "The gamma function.", lambda g, z, args: g * z * digamma(args[0]))
+gamma: Function = scipy_function("gamma", "The gamma function.", lambda g, z, args: g * z * el.digamma(args[0]))
 
 
 def gamma_density(k: Node, x: Node) -> Node:
     """The derivative of the regularised lower incomplete gamma function with respect to x."""
-    return exp(xlogy(k - 1, x) - x - gammaln(k))
+    return el.exp(el.xlogy(k - 1, x) - x - el.gammaln(k))
 
 
 def python_function(name: str, doc: str, compute: Callable[..., Array], *partials: Partial) -> Function:
@@ -149,8 +115,8 @@ def python_function(name: str, doc: str, compute: Callable[..., Array], *partial
 
 def _gamma_slopes(k: Node, x: Node) -> tuple[Node, Node]:
     """The derivatives of the density of x by k, the first and the second, over the density."""
-    first = log(x) - digamma(k)
-    return first, sqr(first) - polygamma(1, k)
+    first = el.log(x) - el.digamma(k)
+    return first, el.sqr(first) - polygamma(1, k)
 
 
 _gammainc_by_kk: Function = python_function(
@@ -179,93 +145,76 @@ gammaincc: Function = scipy_function(
     lambda g, z, args: -g * gammainc_by_k_of(*args),
     lambda g, z, args: -g * gamma_density(*args),
 )
-j0: Function = scipy_function(
-    "j0", "The Bessel function of the first kind of order 0.", lambda g, z, args: -g * j1(args[0])
-)
-j1: Function = scipy_function(
-    "j1",
-    "The Bessel function of the first kind of order 1.",
-    lambda g, z, args: g * 0.5 * (j0(args[0]) - jv(2, args[0])),
-)
-jv: Function = scipy_function(
-    "jv",
-    "The Bessel function of the first kind of order v at x; by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: g * 0.5 * (jv(args[0] - 1, args[1]) - jv(args[0] + 1, args[1])),
-)
-i0: Function = scipy_function("i0", "The modified Bessel function of order 0.", lambda g, z, args: g * i1(args[0]))
-i1: Function = scipy_function(
-    "i1", "The modified Bessel function of order 1.", lambda g, z, args: g * 0.5 * (i0(args[0]) + iv(2, args[0]))
-)
-iv: Function = scipy_function(
-    "iv",
-    "The modified Bessel function of order v at x; by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: g * 0.5 * (iv(args[0] - 1, args[1]) + iv(args[0] + 1, args[1])),
-)
 
-i0e: Function = scipy_function("i0e", "i0 over exp(abs(x)).", lambda g, z, args: g * (i1e(args[0]) - sgn(args[0]) * z))
-i1e: Function = scipy_function(
-    "i1e",
-    "i1 over exp(abs(x)).",
-    lambda g, z, args: g * (0.5 * (i0e(args[0]) + ive(2, args[0])) - sgn(args[0]) * z),
+
+def _bessel(stem: str, doc: str, of_first: Callable[..., Node], of_others: Callable[..., Node]) -> list[Function]:
+    """The functions of orders 0, 1 and v. stem: "j", or "ie" for i0e. doc: what they are, "{}" for the order. of_first:
+    the cotangent of the argument at order 0, of (cotangent, value, argument, function of order 1). of_others: the same
+    of other orders, with the functions of the orders before and after; at order 1, of 0 and 2."""
+    letter, end = stem[0], stem[1:]
+    zero = scipy_function(
+        f"{letter}0{end}", f"{doc.format(0)}.", lambda g, z, args: of_first(g, z, args[0], one(args[0]))
+    )
+    one = scipy_function(
+        f"{letter}1{end}",
+        f"{doc.format(1)}.",
+        lambda g, z, args: of_others(g, z, args[0], zero(args[0]), other(2, args[0])),
+    )
+    other = scipy_function(
+        f"{letter}v{end}",
+        f"{doc.format('v' if end else 'v at x')}; by v it has no derivative.",
+        unknown(0),
+        lambda g, z, args: of_others(g, z, args[1], other(args[0] - 1, args[1]), other(args[0] + 1, args[1])),
+    )
+    return [zero, one, other]
+
+
+def _falling(g: Node, z: Node, x: Node, first: Node) -> Node:
+    return -g * first
+
+
+def _between(g: Node, z: Node, x: Node, before: Node, after: Node) -> Node:
+    return g * 0.5 * (before - after)
+
+
+j0, j1, jv = _bessel("j", "The Bessel function of the first kind of order {}", _falling, _between)
+y0, y1, yv = _bessel("y", "The Bessel function of the second kind of order {}", _falling, _between)
+i0, i1, iv = _bessel(
+    "i",
+    "The modified Bessel function of order {}",
+    lambda g, z, x, first: g * first,
+    lambda g, z, x, before, after: g * 0.5 * (before + after),
 )
-ive: Function = scipy_function(
-    "ive",
-    "iv over exp(abs(x)); by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: g * (0.5 * (ive(args[0] - 1, args[1]) + ive(args[0] + 1, args[1])) - sgn(args[1]) * z),
+i0e, i1e, ive = _bessel(
+    "ie",
+    "i{} over exp(abs(x))",
+    lambda g, z, x, first: g * (first - el.sgn(x) * z),
+    lambda g, z, x, before, after: g * (0.5 * (before + after) - el.sgn(x) * z),
 )
-y0: Function = scipy_function(
-    "y0", "The Bessel function of the second kind of order 0.", lambda g, z, args: -g * y1(args[0])
+k0, k1, kv = _bessel(
+    "k",
+    "The modified Bessel function of the second kind of order {}",
+    _falling,
+    lambda g, z, x, before, after: -0.5 * g * (before + after),
 )
-y1: Function = scipy_function(
-    "y1",
-    "The Bessel function of the second kind of order 1.",
-    lambda g, z, args: g * 0.5 * (y0(args[0]) - yv(2, args[0])),
-)
-yv: Function = scipy_function(
-    "yv",
-    "The Bessel function of the second kind of order v at x; by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: g * 0.5 * (yv(args[0] - 1, args[1]) - yv(args[0] + 1, args[1])),
-)
-k0: Function = scipy_function(
-    "k0", "The modified Bessel function of the second kind of order 0.", lambda g, z, args: -g * k1(args[0])
-)
-k1: Function = scipy_function(
-    "k1",
-    "The modified Bessel function of the second kind of order 1.",
-    lambda g, z, args: -0.5 * g * (k0(args[0]) + kv(2, args[0])),
-)
-kv: Function = scipy_function(
-    "kv",
-    "The modified Bessel function of the second kind of order v at x; by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: -0.5 * g * (kv(args[0] - 1, args[1]) + kv(args[0] + 1, args[1])),
-)
-k0e: Function = scipy_function("k0e", "k0 times exp(x).", lambda g, z, args: g * (z - k1e(args[0])))
-k1e: Function = scipy_function(
-    "k1e", "k1 times exp(x).", lambda g, z, args: g * (z - 0.5 * (k0e(args[0]) + kve(2, args[0])))
-)
-kve: Function = scipy_function(
-    "kve",
-    "kv times exp(x); by v it has no derivative.",
-    unknown(0),
-    lambda g, z, args: g * (z - 0.5 * (kve(args[0] - 1, args[1]) + kve(args[0] + 1, args[1]))),
+k0e, k1e, kve = _bessel(
+    "ke",
+    "k{} times exp(x)",
+    lambda g, z, x, first: g * (z - first),
+    lambda g, z, x, before, after: g * (z - 0.5 * (before + after)),
 )
 
 
 def beta_density(a: Node, b: Node, x: Node) -> Node:
     """The derivative of the regularised incomplete beta function with respect to x."""
-    return exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
+    return el.exp(el.xlogy(a - 1, x) + el.xlog1py(b - 1, -x) - betaln(a, b))
 
 
 betaln: Function = scipy_function(
     "betaln",
     "The logarithm of the beta function.",
-    lambda g, z, args: g * (digamma(args[0]) - digamma(args[0] + args[1])),
-    lambda g, z, args: g * (digamma(args[1]) - digamma(args[0] + args[1])),
+    lambda g, z, args: g * (el.digamma(args[0]) - el.digamma(args[0] + args[1])),
+    lambda g, z, args: g * (el.digamma(args[1]) - el.digamma(args[0] + args[1])),
 )
 
 
@@ -273,7 +222,7 @@ def _beta_slope(args: Sequence[Node], by: str) -> Node:
     """The derivative of the density of x by the parameters that `by` names, over the density."""
     a, b, x = args
     whole = a + b
-    first = {"a": log(x) - digamma(a) + digamma(whole), "b": log1p(-x) - digamma(b) + digamma(whole)}
+    first = {"a": el.log(x) - el.digamma(a) + el.digamma(whole), "b": el.log1p(-x) - el.digamma(b) + el.digamma(whole)}
     if len(by) == 1:
         return first[by]
     bent = polygamma(1, whole)
@@ -328,8 +277,8 @@ betainc: Function = scipy_function(
 def held_place(slope: Node, density: Node) -> Node:
     """The derivative of an inverse function by a parameter: what keeps the place in the distribution. The place stays
     at the ends, where both are 0."""
-    is_end = equal(slope, 0)
-    return where(is_end, 0, -slope / where(is_end, 1, density))
+    is_end = el.equal(slope, 0)
+    return el.where(is_end, 0, -slope / el.where(is_end, 1, density))
 
 
 betaincinv: Function = scipy_function(
@@ -361,31 +310,36 @@ owens_t: Function = scipy_function(
     "owens_t",
     "Owen's T: the probability that a standard normal variable is above h, and another between 0 and a times it.",
     lambda g, z, args: (
-        g * (-0.5 / math.sqrt(2 * math.pi)) * exp(-0.5 * sqr(args[0])) * erf(args[0] * args[1] * math.sqrt(0.5))
+        g
+        * (-0.5 / math.sqrt(2 * math.pi))
+        * el.exp(-0.5 * el.sqr(args[0]))
+        * el.erf(args[0] * args[1] * math.sqrt(0.5))
     ),
-    lambda g, z, args: g * exp(-0.5 * sqr(args[0]) * (1 + sqr(args[1]))) / (2 * math.pi * (1 + sqr(args[1]))),
+    lambda g, z, args: (
+        g * el.exp(-0.5 * el.sqr(args[0]) * (1 + el.sqr(args[1]))) / (2 * math.pi * (1 + el.sqr(args[1])))
+    ),
 )
 
 
 def student_density(df: Node, t: Node) -> Node:
     """The density of Student's t, the derivative of its distribution function by t."""
-    return exp(-betaln(0.5 * df, 0.5) - 0.5 * (log(df) + (df + 1) * log1p(sqr(t) / df)))
+    return el.exp(-betaln(0.5 * df, 0.5) - 0.5 * (el.log(df) + (df + 1) * el.log1p(el.sqr(t) / df)))
 
 
 def _student_slope(df: Node, t: Node) -> Node:
     """The derivative of the density of Student's t by df, over the density."""
-    square = sqr(t)
-    change = digamma(0.5 * df + 0.5) - digamma(0.5 * df) - 1 / df - log1p(square / df)
+    square = el.sqr(t)
+    change = el.digamma(0.5 * df + 0.5) - el.digamma(0.5 * df) - 1 / df - el.log1p(square / df)
     return 0.5 * (change + (df + 1) * square / (df * (df + square)))
 
 
 def _stdtr_by_df_twice(df: Node, t: Node) -> Node:
     """The second derivative of stdtr by df, by the chain rule from that of betainc (arrays/incomplete.py)."""
-    a, square, density = 0.5 * df, sqr(t), student_density(df, t) * t / df
-    bent = _student_slope(df, t) - 1 / df + 0.5 * (digamma(a + 0.5) - digamma(a) - log1p(square / df))
+    a, square, density = 0.5 * df, el.sqr(t), student_density(df, t) * t / df
+    bent = _student_slope(df, t) - 1 / df + 0.5 * (el.digamma(a + 0.5) - el.digamma(a) - el.log1p(square / df))
     low = _betainc_by_aa(a, 0.5, df / (df + square))
     high = -_betainc_by_bb(0.5, a, square / (df + square))
-    return -0.125 * sgn(t) * where(square < df, high, low) - 0.5 * density * bent
+    return -0.125 * el.sgn(t) * el.where(square < df, high, low) - 0.5 * density * bent
 
 
 stdtr_by_df_of: Function = python_function(
@@ -405,14 +359,14 @@ stdtr: Function = scipy_function(
 
 def ndtr(x: Any) -> Node:
     """The standard normal distribution function."""
-    return 0.5 * erfc(-math.sqrt(0.5) * as_node(x))
+    return 0.5 * el.erfc(-math.sqrt(0.5) * as_node(x))
 
 
 def log_ndtr(x: Any) -> Node:
     """The logarithm of the standard normal distribution function, precise in both tails."""
     x = as_node(x)
     scaled = math.sqrt(0.5) * x
-    return where(x < -1, log(0.5 * erfcx(-scaled)) - sqr(scaled), log1p(-0.5 * erfc(scaled)))
+    return el.where(x < -1, el.log(0.5 * el.erfcx(-scaled)) - el.sqr(scaled), el.log1p(-0.5 * el.erfc(scaled)))
 
 
 def gammal(k: Any, x: Any) -> Node:
@@ -427,15 +381,15 @@ def gammau(k: Any, x: Any) -> Node:
 
 def chi2sf(x: Any, k: Any) -> Node:
     """The probability that a chi-squared variable of `k` degrees of freedom is above `x` (Theano's)."""
-    return gammaincc(true_div(k, 2.0), true_div(x, 2.0))
+    return gammaincc(el.true_div(k, 2.0), el.true_div(x, 2.0))
 
 
 def xlogx(x: Any) -> Node:
     """x * log(x), 0 where x is 0 (Theano's)."""
-    return xlogy(x, x)
+    return el.xlogy(x, x)
 
 
-vars(xlogx).update(xlogx=xlogx, xlogy0=xlogy)  # T.xlogx is a module in Theano: T.xlogx.xlogy0(x, y)
+vars(xlogx).update(xlogx=xlogx, xlogy0=el.xlogy)  # T.xlogx is a module in Theano: T.xlogx.xlogy0(x, y)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
@@ -449,7 +403,7 @@ def ceil_intdiv(a: Any, b: Any) -> Node:
     there is a remainder (Theano's)."""
     left, right = as_node(a), as_node(b)
     quotient = elementwise("floor_div", left, right)
-    return add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.type.dtype))
+    return el.add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.type.dtype))
 
 
 def mod_check(x: Any, y: Any) -> Node:
@@ -462,7 +416,7 @@ def angle(z: Any, deg: bool = False) -> Node:
     node = as_node(z)
     node = cast(node, "float64" if node.type.dtype == "bool" else floating(node.type.dtype))
     half = 180.0 if deg else math.pi
-    return where(equal(node, node), cast(where(signbit(node), half, 0.0), node.type.dtype), node)
+    return el.where(el.equal(node, node), cast(el.where(el.signbit(node), half, 0.0), node.type.dtype), node)
 
 
 def bitwise_count(x: Any) -> Node:
@@ -474,12 +428,12 @@ def bitwise_count(x: Any) -> Node:
     if (
         node.type.dtype not in UNSIGNED
     ):  # the absolute value of the least number is a number of the unsigned dtype alone
-        node = cast(abs(node), f"u{node.type.dtype}")
+        node = cast(el.abs(node), f"u{node.type.dtype}")
     bits = cast(node, "uint64")
 
     def sums(value: Node, mask: int, shift: int) -> Node:
         pattern = np.uint64(mask)
-        return add((value & pattern), (value >> np.uint64(shift)) & pattern)
+        return el.add((value & pattern), (value >> np.uint64(shift)) & pattern)
 
     for mask, shift in (
         (0x5555555555555555, 1), (0x3333333333333333, 2), (0x0F0F0F0F0F0F0F0F, 4),
@@ -491,12 +445,12 @@ def bitwise_count(x: Any) -> Node:
 
 def isneginf(x: Any) -> Node:
     """True where `x` is minus infinity."""
-    return logical_and(isinf(x), less(x, 0))
+    return el.logical_and(el.isinf(x), el.less(x, 0))
 
 
 def isposinf(x: Any) -> Node:
     """True where `x` is plus infinity."""
-    return logical_and(isinf(x), greater(x, 0))
+    return el.logical_and(el.isinf(x), el.greater(x, 0))
 
 
 def isreal(x: Any) -> Node:
@@ -528,7 +482,7 @@ def modf(x: Any) -> tuple[Node, Node]:
     """The fractional and the whole part, both with the sign of `x`."""
     node = as_node(x)
     node = cast(node, floating(node.type.dtype))
-    return where(isinf(node), copysign(0.0, node), fmod(node, 1.0)), trunc(node)
+    return el.where(el.isinf(node), el.copysign(0.0, node), el.fmod(node, 1.0)), el.trunc(node)
 
 
 def ldexp(x: Any, i: Any) -> Node:
@@ -545,35 +499,35 @@ def frexp(x: Any) -> tuple[Node, Node]:
     """Mantissa m and int32 exponent e of x = m * 2**e with 0.5 <= |m| < 1; what is not finite, and 0, is its own m."""
     node = as_node(x)
     node = cast(node, floating(node.type.dtype))
-    size = abs(node)
-    known = logical_and(isfinite(node), logical_not(equal(node, 0)))
+    size = el.abs(node)
+    known = el.logical_and(el.isfinite(node), el.logical_not(el.equal(node, 0)))
     # The logarithm is rounded, so the exponent may be one off beside a power of 2.
-    guess = cast(add(floor(log2(where(known, size, 1.0))), 1), "int64")
+    guess = cast(el.add(el.floor(el.log2(el.where(known, size, 1.0))), 1), "int64")
     mantissa = ldexp(node, elementwise("neg", guess))
-    above, below = greater(abs(mantissa), 1), less(abs(mantissa), 0.5)
-    above = elementwise("logical_or", above, equal(abs(mantissa), 1))
-    exponent = add(guess, sub(cast(above, "int64"), cast(below, "int64")))
-    mantissa = where(above, true_div(mantissa, 2), where(below, mul(mantissa, 2), mantissa))
-    return where(known, mantissa, node), cast(where(known, exponent, 0), "int32")
+    above, below = el.greater(el.abs(mantissa), 1), el.less(el.abs(mantissa), 0.5)
+    above = elementwise("logical_or", above, el.equal(el.abs(mantissa), 1))
+    exponent = el.add(guess, el.sub(cast(above, "int64"), cast(below, "int64")))
+    mantissa = el.where(above, el.true_div(mantissa, 2), el.where(below, el.mul(mantissa, 2), mantissa))
+    return el.where(known, mantissa, node), cast(el.where(known, exponent, 0), "int32")
 
 
 def spacing(x: Any) -> Node:
     """The distance of `x` to the next number away from 0, with its sign, that of zeros above 0; NaN of infinity."""
     node = as_node(x)
     node = cast(node, floating(node.type.dtype))
-    beyond = cast(where(less(node, 0), -math.inf, math.inf), node.type.dtype)
-    return where(isfinite(node), sub(nextafter(node, beyond), node), math.nan)
+    beyond = cast(el.where(el.less(node, 0), -math.inf, math.inf), node.type.dtype)
+    return el.where(el.isfinite(node), el.sub(el.nextafter(node, beyond), node), math.nan)
 
 
 def sinc(x: Any) -> Node:
     """sin(pi x) / (pi x), 1 at 0; beside it a series, for the sake of derivatives."""
-    turned = mul(as_node(x), math.pi)
-    small = less(abs(turned), 0.5)
-    away, square = where(small, 1.0, turned), where(small, mul(turned, turned), 0.0)
+    turned = el.mul(as_node(x), math.pi)
+    small = el.less(el.abs(turned), 0.5)
+    away, square = el.where(small, 1.0, turned), el.where(small, el.mul(turned, turned), 0.0)
     series: Any = 0.0
     for k in range(7, -1, -1):
-        series = add(mul(series, square), (-1) ** k / math.factorial(2 * k + 1))
-    return where(small, series, true_div(sin(away), away))
+        series = el.add(el.mul(series, square), (-1) ** k / math.factorial(2 * k + 1))
+    return el.where(small, series, el.true_div(el.sin(away), away))
 
 
 def default(x: Any, value: Any) -> Node:
@@ -588,9 +542,9 @@ def _extreme(args: Iterable[Any], two: Callable[..., Node], several: Callable[..
 
 def largest(*args: Any) -> Node:
     """The largest of several values, element by element (Theano's)."""
-    return _extreme(args, maximum, max)
+    return _extreme(args, el.maximum, max)
 
 
 def smallest(*args: Any) -> Node:
     """The smallest of several values, element by element (Theano's)."""
-    return _extreme(args, minimum, min)
+    return _extreme(args, el.minimum, min)

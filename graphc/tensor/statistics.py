@@ -8,22 +8,25 @@ In: tensors, axes as reductions take them. Out: nodes composed of reductions, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.arrays.dtypes import UNSIGNED, is_float, promote
-from graphc.errors import GraphValueError, RankError, ShapeError
+from graphc.arrays.dtypes import DISCRETE, UNSIGNED, is_float, promote
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ops import shape as layout
-from graphc.ops.at_hand import asked_equal
+from graphc.ops.at_hand import asked_equal, asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
-from graphc.tensor.creation import zeros_like
-from graphc.tensor.elementary import floor, isfinite, isnan, logical_and, logical_not, maximum, minimum, sqrt, where
-from graphc.tensor.indexing import diagonal
+from graphc.ops.reduce import reduction
+from graphc.options import options
+from graphc.tensor import elementary as el
+from graphc.tensor.creation import arange, linspace, ones, zeros, zeros_like
+from graphc.tensor.indexing import diagonal, inc_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import (
@@ -37,17 +40,29 @@ from graphc.tensor.reductions import (
     max as max_of,
     min as min_of,
     prod,
+    ptp,
+    std,
     sum as sum_of,
 )
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.shaping import atleast_2d, flatten, moveaxis, normalise_axes, normalise_axis, squeeze, transpose
-from graphc.tensor.sorting import sort
+from graphc.tensor.shaping import (
+    atleast_2d,
+    flatten,
+    known_number,
+    moveaxis,
+    normalise_axes,
+    normalise_axis,
+    squeeze,
+    transpose,
+)
+from graphc.tensor.sorting import argsort, falls, searchsorted, sort
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
-    "corrcoef", "cov", "cumulative_prod", "cumulative_sum", "median", "nanargmax", "nanargmin", "nancumprod",
-    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
-    "nansum", "nanvar", "percentile", "quantile",
+    "bincount", "corrcoef", "cov", "cumulative_prod", "cumulative_sum", "histogram", "histogram2d",
+    "histogram_bin_edges", "histogramdd", "median", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
+    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "percentile", "quantile",
 ]  # fmt: skip
 
 # --- covariances ----------------------------------------------------------------------------------------------------
@@ -116,7 +131,7 @@ def cov(
         divisor = total - less * sum_of(weight * weights[-1]) / total
     centred = x - mean
     product = dot(centred, transpose(centred if weight is None else centred * weight))
-    scaled = product / maximum(divisor, 0)
+    scaled = product / el.maximum(divisor, 0)
     return squeeze(scaled, (0, 1)) if asked_equal(x.type.shape[0], 1) else scaled
 
 
@@ -125,7 +140,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return c / c
-    deviation = sqrt(diagonal(c))
+    deviation = el.sqrt(diagonal(c))
     scaled = c / layout.expand(deviation, (1,)) / layout.expand(deviation, (0,))
     return elementwise("clip", scaled, -1.0, 1.0)
 
@@ -136,12 +151,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
 def _present(x: Any) -> tuple[Node, Node | None]:
     """`x`, and where it is a number: None where it cannot be anything else."""
     node = as_node(x)
-    return node, logical_not(isnan(node)) if is_float(node.type.dtype) else None
+    return node, el.logical_not(el.isnan(node)) if is_float(node.type.dtype) else None
 
 
 def _replaced(x: Any, value: Any) -> Node:
     node, present = _present(x)
-    return node if present is None else where(present, node, value)
+    return node if present is None else el.where(present, node, value)
 
 
 def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
@@ -183,8 +198,8 @@ def _nan_extreme(function: Any, x: Any, axis: Any, keepdims: bool, least: float)
     if present is None:
         made: Node = function(node, axis, keepdims)
         return made
-    found = function(where(present, node, least), axis, keepdims)
-    return where(any_of(present, axis, keepdims), found, np.nan)
+    found = function(el.where(present, node, least), axis, keepdims)
+    return el.where(any_of(present, axis, keepdims), found, np.nan)
 
 
 def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
@@ -202,7 +217,7 @@ def _nan_position(name: str, function: Any, x: Any, axis: Any, keepdims: bool, l
     if present is None:
         made: Node = function(node, axis, keepdims)
         return made
-    found = function(where(present, node, least), axis, keepdims)
+    found = function(el.where(present, node, least), axis, keepdims)
     anything = cast(all_of(any_of(present, axis, keepdims)), "int64")
     return checked(found, (anything,), f"{name} of {describe(node)}: all elements are NaN", "shape")
 
@@ -217,7 +232,7 @@ def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     count = _count_present(values, present, axis, keepdims)
-    return sum_of(values if present is None else where(present, values, 0), axis, keepdims=keepdims) / count
+    return sum_of(values if present is None else el.where(present, values, 0), axis, keepdims=keepdims) / count
 
 
 def _count_present(x: Node, present: Node | None, axis: Any, keepdims: bool) -> Node:
@@ -232,15 +247,15 @@ def nanvar(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     away = values - nanmean(values, axis, keepdims=True)
-    squares = away * away if present is None else where(present, away * away, 0)
+    squares = away * away if present is None else el.where(present, away * away, 0)
     divisor = _count_present(values, present, axis, keepdims) - ddof
     spread = sum_of(squares, axis, keepdims=keepdims) / divisor
-    return where(elementwise("greater", divisor, 0), spread, literal(np.nan, inside))
+    return el.where(elementwise("greater", divisor, 0), spread, literal(np.nan, inside))
 
 
 def nanstd(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Node:
     """The square root of `nanvar`."""
-    return sqrt(nanvar(x, axis, dtype, ddof, keepdims))
+    return el.sqrt(nanvar(x, axis, dtype, ddof, keepdims))
 
 
 # --- running sums ---------------------------------------------------------------------------------------------------
@@ -286,9 +301,9 @@ CONTINUOUS = {
 }
 """alpha and beta of the place n q + alpha + q (1 - alpha - beta) - 1 (Hyndman and Fan, The American Statistician 50,
 1996)."""
-DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 """The methods that take an element as it is."""
-METHODS = (*CONTINUOUS, *DISCRETE, "averaged_inverted_cdf", "midpoint")
+METHODS = (*CONTINUOUS, *ELEMENTS, "averaged_inverted_cdf", "midpoint")
 Axes = int | Sequence[int] | None
 
 
@@ -371,7 +386,7 @@ def _quantile(
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
     part = _checked_parts(what, as_node(q))
-    is_element = method in DISCRETE or (method == "linear" and not is_float(part.type.dtype))
+    is_element = method in ELEMENTS or (method == "linear" and not is_float(part.type.dtype))
     kind = rows.type.dtype if is_element else _kind(rows.type.dtype, q, part.type.dtype)
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements", of_none)
     number = _count_in_rows(rows) if without_nan and is_float(kind) else rows.shape[-1]
@@ -381,9 +396,9 @@ def _quantile(
         is_lost = elementwise("less", number, 1)
     else:
         first, second = ranked[..., low], ranked[..., high]
-        is_lost = isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
+        is_lost = el.isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
     found = first if is_element else _between(first, second, cast(rest, kind))
-    found = moveaxis(where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
+    found = moveaxis(el.where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
     if keepdims:
         kept = [1 if place in axes else size for place, size in enumerate(shape)]
     return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
@@ -400,7 +415,7 @@ def _checked_parts(what: str, q: Node) -> Node:
     message = f"{what}: the parts {describe(q)} must be between 0 and 1"
     known = constant_value(q)
     if known is None:
-        within = logical_and(elementwise("greater_equal", q, 0), elementwise("less_equal", q, 1))
+        within = el.logical_and(elementwise("greater_equal", q, 0), elementwise("less_equal", q, 1))
         return checked(q, [cast(within.all(), "int64")], message, "shape")
     if not ((known >= 0) & (known <= 1)).all():
         raise ShapeError(message)
@@ -411,9 +426,11 @@ def _between(first: Node, second: Node, rest: Node) -> Node:
     """The value a part of the way from one to another: as NumPy's, so that each end is met exactly, with 0.0 for -0.0
     at the first. Where the way is infinite, as NumPy's median."""
     apart = second - first
-    found = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
-    found = where(isfinite(apart), found, first * (1.0 - rest) + second * rest)
-    return where(elementwise("greater", rest, 0.0), where(elementwise("less", rest, 1.0), found, second), first + 0.0)
+    found = el.where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
+    found = el.where(el.isfinite(apart), found, first * (1.0 - rest) + second * rest)
+    return el.where(
+        elementwise("greater", rest, 0.0), el.where(elementwise("less", rest, 1.0), found, second), first + 0.0
+    )
 
 
 def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
@@ -425,13 +442,13 @@ def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
         return checked(ranked, [cast(elementwise("greater", ranked.shape[-1], 0), "int64")], message, "index")
     lost = layout.filled(as_node(np.array(of_none, ranked.type.dtype)), (*shape[:-1], 1))
     wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
-    size = maximum(ranked.shape[-1], 1)
+    size = el.maximum(ranked.shape[-1], 1)
     return wide[..., :size]
 
 
 def _count_in_rows(rows: Node) -> Node:
     """The number of elements of each row that are not NaN."""
-    return cast(logical_not(isnan(rows)), "int64").sum(axis=-1, keepdims=True)
+    return cast(el.logical_not(el.isnan(rows)), "int64").sum(axis=-1, keepdims=True)
 
 
 def _places(q: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
@@ -443,13 +460,13 @@ def _places(q: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
         place = (count - 1.0) * q
     else:
         place = count * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
-    last = maximum(cast(count, "int64") - 1, 0)
-    below = floor(place)
+    last = el.maximum(cast(count, "int64") - 1, 0)
+    below = el.floor(place)
     rest = place - below
     is_whole = elementwise("equal", rest, 0.0)
 
     def at(number: Node) -> Node:
-        return minimum(maximum(cast(number, "int64"), 0), last)
+        return el.minimum(el.maximum(cast(number, "int64"), 0), last)
 
     match method:
         case "lower":
@@ -459,14 +476,252 @@ def _places(q: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
         case "nearest":
             chosen = elementwise("rint", place)
         case "inverted_cdf":
-            chosen = where(is_whole, below, below + 1.0)
+            chosen = el.where(is_whole, below, below + 1.0)
         case "closest_observation":
             is_odd = elementwise("equal", elementwise("mod", below, 2.0), 1.0)
-            chosen = where(logical_and(is_whole, is_odd), below, below + 1.0)
+            chosen = el.where(el.logical_and(is_whole, is_odd), below, below + 1.0)
         case "midpoint":
-            return at(below), at(below + 1.0), where(is_whole, 0.0, 0.5)
+            return at(below), at(below + 1.0), el.where(is_whole, 0.0, 0.5)
         case "averaged_inverted_cdf":
-            return at(below), at(below + 1.0), where(is_whole, 0.5, 1.0)
+            return at(below), at(below + 1.0), el.where(is_whole, 0.5, 1.0)
         case _:
             return at(below), at(below + 1.0), rest
     return at(chosen), at(chosen), rest * 0.0
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+
+def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: bool = False) -> Node:
+    """The number of times that each whole number from 0 on is in the vector `x`, or the sums of its `weights`.
+
+    The result has `minlength` elements at least: int64 counts, or float64 sums. Raises GraphTypeError for what is no
+    vector of whole numbers; a call raises ShapeError for a negative number. `assert_nonneg` is Theano's and changes
+    nothing.
+
+        >>> T.bincount(T.constant([1, 3, 1])).eval()
+        array([0, 2, 0, 1])
+    """
+    node = as_node(x)
+    if node.ndim != 1 or node.type.dtype not in DISCRETE:
+        raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
+    values = cast(node, "int64")
+    with_none = concatenate([values, as_node(np.array([-1]))], 0)
+    size = el.maximum(with_none.max() + 1, minlength)
+    is_below = elementwise("less", concatenate([values, as_node(np.array([0]))], 0).min(), 0)
+    message = f"bincount: {describe(node)} has a negative number"
+    values = checked(values, [cast(el.logical_not(is_below), "int64")], message, "shape")
+    kind = "int64" if weights is None else "float64"
+    amounts = ones(values.shape, "int64") if weights is None else cast(as_node(weights), kind)
+    return inc_subtensor(zeros((size,), kind)[values], amounts)
+
+
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
+    """The edges of `histogram`."""
+    if isinstance(bins, str) and bins not in RULES:
+        raise GraphValueError(f"histogram: bins={bins!r} is no rule; there are {', '.join(RULES)}")
+    if isinstance(bins, str) and weights is not None:
+        raise GraphTypeError(f"histogram: no rule, bins={bins!r}, is for numbers with weights")
+    bins = known_number(bins)
+    if not isinstance(bins, int | np.integer | str):
+        edges = as_node(bins)
+        if edges.ndim == 1:
+            rises = el.logical_not(falls(edges)[0])
+            return checked(
+                edges, [cast(rises, "int64")], f"histogram: the edges {describe(edges)} do not rise", "shape"
+            )
+        raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
+    first, last = _ends(flatten(as_node(x))) if range is None else map(as_node, range)
+    kind = as_node(x).type.dtype if is_float(as_node(x).type.dtype) else "float64"
+    first, last = cast(first, kind), cast(last, kind)
+    numbers = el.logical_and(el.isfinite(first), el.isfinite(last))
+    rises = el.logical_and(numbers, elementwise("less_equal", first, last))
+    message = f"histogram of {describe(as_node(x))}: its range is not finite, or falls"
+    first = checked(first, [cast(rises, "int64")], message, "shape")
+    is_point = elementwise("equal", first, last)
+    first, last = el.where(is_point, first - 0.5, first), el.where(is_point, last + 0.5, last)
+    count: Any = bins
+    if isinstance(bins, str):
+        count = bins_by_rule(bins, cast(flatten(as_node(x)), kind), first, last, not is_float(as_node(x).type.dtype))
+    return cast(linspace(first, last, count + 1), kind)
+
+
+def _ends(values: Node) -> tuple[Node, Node]:
+    """The least and the largest of numbers; 0 and 1 where there are none."""
+    numbers = cast(values, values.type.dtype if is_float(values.type.dtype) else "float64")
+    least, largest = -reduction("supremum", -numbers, (0,)), reduction("supremum", numbers, (0,))
+    is_empty = elementwise("equal", values.shape[0], 0)
+    return el.where(is_empty, 0.0, least), el.where(is_empty, 1.0, largest)
+
+
+def histogram(
+    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, Node]:
+    """Counts of elements in bins, the last of which has both its edges, and the edges. bins: their number, their
+    rising edges, or NumPy's rule that tells their number of elements without weights: "auto", "doane", "fd", "rice",
+    "scott", "sqrt", "stone" or "sturges". density: the counts over their sum and the bins' widths. weights: what
+    elements count as.
+
+        >>> [each.eval().tolist() for each in T.histogram(T.constant([1.0, 2.0, 5.0]), 2)]
+        [[2, 1], [1.0, 3.0, 5.0]]
+    """
+    edges = histogram_bin_edges(x, bins, range, weights)
+    values = flatten(as_node(x))
+    inner, outer = edges[:-1], edges[-1:]
+    if weights is None:
+        ranked = sort(values)
+        below = concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)
+    else:
+        order = argsort(values)
+        amounts = flatten(as_node(weights))[order]
+        sums = concatenate([zeros((1,), amounts.type.dtype), cumsum(amounts)], 0)
+        ranked = values[order]
+        below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
+    counts = below[1:] - below[:-1]
+    if density:
+        widths = edges[1:] - edges[:-1]
+        return counts / (widths * cast(counts.sum(), options.floatX)), edges
+    return counts, edges
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, tuple[Node, ...]]:
+    """Counts of points in boxes, as float64, and the edges of the boxes along each axis. sample:
+    a matrix with a point in each row, or one vector for each axis. bins: their number, for each axis or for all, or for
+    each axis its edges. range: the outer edges of each axis, None for those of the points. density, weights: as in
+    `histogram`."""
+    columns = _coordinates(sample)
+    given = [bins] * len(columns) if isinstance(bins, int | np.integer) else list(bins)
+    ranges = [None] * len(columns) if range is None else list(range)
+    if len(given) != len(columns) or len(ranges) != len(columns):
+        raise GraphTypeError(
+            f"histogramdd: {len(columns)} axes, of which {len(given)} have bins and {len(ranges)} a range"
+        )
+    edges = tuple(histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True))
+    place, total = as_node(np.int64(0)), as_node(np.int64(1))
+    for column, line in zip(columns, edges, strict=True):
+        # what lies on the last edge is in the last bin; on both sides there is one more, for what is outside
+        number = searchsorted(line, column, "right") - cast(elementwise("equal", column, line[-1]), "int64")
+        place, total = place * (line.shape[0] + 1) + number, total * (line.shape[0] + 1)
+    amounts = ones(place.shape, "float64") if weights is None else cast(flatten(as_node(weights)), "float64")
+    counts = inc_subtensor(zeros((total,), "float64")[place], amounts)
+    whole = layout.reshape(counts, [sizes.add(line.type.shape[0], 1) for line in edges])
+    found = whole[(slice(1, -1),) * len(edges)]
+    if density:
+        found = found / found.sum()
+        for axis, line in enumerate(edges):
+            order = ["x"] * len(edges)
+            found = found / (line[1:] - line[:-1]).dimshuffle(*order[:axis], 0, *order[axis + 1 :])
+    return found, edges
+
+
+def _coordinates(sample: Any) -> list[Node]:
+    """The vectors of the points' coordinates."""
+    if isinstance(sample, list | tuple):
+        return [flatten(as_node(each)) for each in sample]
+    points = as_node(sample)
+    if points.ndim == 1:
+        return [points]
+    count = asked_size(points.type.shape[1]) if points.ndim == 2 else None
+    if not isinstance(count, int):
+        raise GraphTypeError(
+            f"histogramdd of {describe(points)} of type {points.type}: a matrix of a known number of columns is meant"
+        )
+    return [points[:, axis] for axis in np.arange(count).tolist()]
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, Node, Node]:
+    """`histogramdd` of points with two coordinates: counts, and the edges along each. bins: a number, the edges of both
+    axes, or one of these for each axis."""
+    is_pair = isinstance(bins, Sequence) and len(bins) == 2
+    both = bins if is_pair or isinstance(bins, int | np.integer) else [as_node(bins)] * 2
+    found, (first, second) = histogramdd([x, y], both, range, density, weights)
+    return found, first, second
+
+
+# --- binning ----------------------------------------------------------------------------------------------------------
+# How many bins a histogram has by a rule, of what its numbers are.
+#
+# In: numbers, and the ends of the histogram. Out: a whole number, a node. A rule says how wide a bin is, as NumPy's
+# rule of the same name: 0 where there is no telling, which makes one bin.
+
+
+Rule: TypeAlias = Callable[[Node, Node, Node, Node], Node]
+"""The width of a bin, of numbers, how many they are in float64, and the ends. What is computed of how many they are is
+rounded to the numbers' dtype, as NumPy's Python floats are."""
+
+
+def _like(x: Node, number: Node) -> Node:
+    return cast(number, x.type.dtype)
+
+
+def _by_square_root(x: Node, count: Node, first: Node, last: Node) -> Node:
+    return ptp(x) / _like(x, el.sqrt(count))
+
+
+def _sturges(x: Node, count: Node, first: Node, last: Node) -> Node:
+    return ptp(x) / _like(x, el.log2(count) + 1.0)
+
+
+def _rice(x: Node, count: Node, first: Node, last: Node) -> Node:
+    return ptp(x) / _like(x, 2.0 * count ** (1.0 / 3.0))
+
+
+def _scott(x: Node, count: Node, first: Node, last: Node) -> Node:
+    return _like(x, (24.0 * math.sqrt(math.pi) / count) ** (1.0 / 3.0)) * std(x)
+
+
+def _doane(x: Node, count: Node, first: Node, last: Node) -> Node:
+    """Sturges' rule with an allowance for skewness."""
+    width = std(x)
+    is_known = el.logical_and(elementwise("greater", count, 2.0), elementwise("greater", width, 0.0))
+    skewness = (((x - x.mean()) / el.where(is_known, width, 1.0)) ** 3).mean()
+    usual = el.sqrt(6.0 * el.maximum(count - 2.0, 1.0) / ((count + 1.0) * (count + 3.0)))
+    return _like(x, el.where(is_known, ptp(x) / (1.0 + el.log2(count) + el.log2(1.0 + abs(skewness) / usual)), 0.0))
+
+
+def _freedman_diaconis(x: Node, count: Node, first: Node, last: Node) -> Node:
+    return 2.0 * (percentile(x, 75) - percentile(x, 25)) * _like(x, count ** (-1.0 / 3.0))
+
+
+def _automatic(x: Node, count: Node, first: Node, last: Node) -> Node:
+    widest = el.maximum(_freedman_diaconis(x, count, first, last), 0.5 * _by_square_root(x, count, first, last))
+    return el.minimum(widest, _sturges(x, count, first, last))
+
+
+def _stone(x: Node, count: Node, first: Node, last: Node) -> Node:
+    """The number of bins, up to a limit, at which what leaving one number out tells of the squared error is least."""
+    limit = el.maximum(cast(el.floor(el.sqrt(count)), "int64"), 100)
+    bins, place = arange(1, limit + 1).dimshuffle(0, "x"), arange(limit + 1).dimshuffle("x", 0)
+    edges = place * ((last - first) / bins) + first
+    below = searchsorted(sort(x), elementwise("where", elementwise("less", place, bins), edges, math.inf))
+    shares = (below[:, 1:] - below[:, :-1]) / count
+    error = (2.0 - (count + 1.0) * (shares * shares).sum(axis=1)) * bins[:, 0]
+    is_known = el.logical_and(elementwise("greater", count, 1.0), elementwise("greater", ptp(x), 0.0))
+    return _like(x, el.where(is_known, ptp(x) / (argmin(error) + 1), 0.0))
+
+
+RULES: Mapping[str, Rule] = {
+    "auto": _automatic,
+    "doane": _doane,
+    "fd": _freedman_diaconis,
+    "rice": _rice,
+    "scott": _scott,
+    "sqrt": _by_square_root,
+    "stone": _stone,
+    "sturges": _sturges,
+}
+
+
+def bins_by_rule(rule: str, x: Node, first: Node, last: Node, is_whole: bool) -> Node:
+    """The number of bins between the ends; of whole numbers none is narrower than 1."""
+    inside = x[el.logical_and(elementwise("greater_equal", x, first), elementwise("less_equal", x, last))]
+    count = el.maximum(inside.shape[0], 1)
+    # a number in place of none, so that there is a range and a median
+    some = concatenate([inside, zeros((1,), x.type.dtype)], 0)[:count]
+    width = RULES[rule](some, cast(count, "float64"), first, last)
+    width = el.where(elementwise("greater", width, 0.0), el.maximum(width, 1.0) if is_whole else width, last - first)
+    return el.maximum(cast(el.ceil((last - first) / width), "int64"), 1)

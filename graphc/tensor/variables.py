@@ -97,7 +97,7 @@ def _check_name(name: Any) -> str | None:
 
 def declared(made: Node) -> Node:
     """A variable that the program made, and no loop or derivative: one that a test value may be asked of
-    (theano/example_values.py)."""
+    (theano/flags.py)."""
     made.__dict__["_declared"] = True
     return made
 

@@ -2,7 +2,7 @@
 
     import graphc.gof.graph as graph        paths.py finds the module, graphs.py has the names
     y.owner.inputs                          owners.py: a node as the application of an op
-    class Double(theano.Op): ...            user_ops.py; made_ops.py has as_op and OpFromGraph
+    class Double(theano.Op): ...            user_ops.py; compile.py has as_op and OpFromGraph
     isinstance(y.owner.op, T.Dot)           opclasses.py
     theano.config.optimizer = "None"        flags.py
 
@@ -14,10 +14,7 @@ this package, which has all that graphc has.
 import sys
 from typing import Any
 
-MODULES = """
-compile example_values fft flags gradient graphs install made_ops names opclasses optdb owners paths pickles rebuilding
-recognised scalar sparse_ops user_ops
-""".split()
+MODULES = "compile fft flags gradient graphs names opclasses owners paths pickles scalar sparse_ops user_ops".split()
 """The modules of this room, which are imported by their full names."""
 
 

@@ -1,25 +1,39 @@
 """Theano's `compile`: how functions take their inputs, their modes, and what they were made of.
 
 In: names of linkers and optimizers; variables; a `Function`. Out: a `Mode`, which `function` takes, with the mode of
-graphc that it means; `In` under its old name; `f.maker`. `graphc.theano.made_ops` has the ops of that module.
+graphc that it means; `In` under its old name; `f.maker`; ops made of Python functions and of graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 from warnings import warn
 
-from graphc.errors import ArgumentError, DebugModeError, GraphValueError, UnusedInputError
+from graphc.arrays.dtypes import is_float
+from graphc.autodiff import jvp, pulled_back
+from graphc.errors import (
+    ArgumentError,
+    DebugModeError,
+    GradientError,
+    GraphTypeError,
+    GraphValueError,
+    UnusedInputError,
+)
 from graphc.functions.callables import MODES, Function
 from graphc.functions.convention import In, Out
 from graphc.functions.debug_modes import DebugMode, NanGuardMode
 from graphc.functions.function import function
 from graphc.functions.states import states_of
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node
-from graphc.ir.walk import Graph
-from graphc.ops.custom import DisconnectedType, NullType
+from graphc.ir.node import Array, Node, describe, variable
+from graphc.ir.walk import Graph, substitute, with_tags
+from graphc.ops.custom import Absent, DisconnectedType, NullType
+from graphc.ops.derivative import overridden
+from graphc.ops.elementwise import as_node, cast_safely
+from graphc.ops.shape import zeros
 from graphc.options import options
 from graphc.rewrite.pipeline import rewrite
 from graphc.shared import Container, SharedVariable, shared
@@ -27,10 +41,11 @@ from graphc.startup.hooks import HOOKS
 from graphc.tensor.shaping import shape, specify_shape
 from graphc.tensor.variables import Variable
 from graphc.theano.flags import known_rules
-from graphc.theano.graphs import FunctionGraph, is_same_graph
-from graphc.theano.made_ops import DeepCopyOp, FromFunctionOp, OpFromGraph, ViewOp, as_op, deep_copy_op, view_op
-from graphc.theano.optdb import optdb
-from graphc.theano.rebuilding import rebuild_collect_shared
+from graphc.theano.graphs import FunctionGraph, is_same_graph, rebuild_collect_shared
+from graphc.theano.names import optdb
+from graphc.theano.opclasses import Rebroadcast, Shape, Shape_i, SpecifyShape
+from graphc.theano.owners import apply_of
+from graphc.theano.user_ops import Apply, Op, derivative_of, rule_of
 
 pfunc, config = function, options
 
@@ -197,11 +212,282 @@ class FunctionMaker:
 __all__ = [
     "FAST_COMPILE", "FAST_RUN", "JIT", "Container", "DebugMode", "DebugModeError", "DeepCopyOp", "DisconnectedType",
     "FromFunctionOp", "Function", "FunctionMaker", "In", "Mode", "NanGuardMode", "NullType", "OpFromGraph", "Out",
-    "Param", "SharedVariable", "SymbolicInput", "SymbolicOutput", "UnusedInputError", "Variable", "ViewOp", "as_op",
-    "config", "deep_copy_op", "function", "get_default_mode", "get_mode", "is_same_graph", "optdb", "pfunc",
-    "predefined_linkers", "predefined_modes", "predefined_optimizers", "rebuild_collect_shared", "register_mode",
-    "shape", "shared", "specify_shape", "view_op",
+    "Param", "Rebroadcast", "Shape", "Shape_i", "SharedVariable", "SpecifyShape", "SymbolicInput", "SymbolicOutput",
+    "UnusedInputError", "Variable", "ViewOp", "as_op", "config", "deep_copy_op", "function", "get_default_mode",
+    "get_mode", "is_same_graph", "optdb", "pfunc", "predefined_linkers", "predefined_modes", "predefined_optimizers",
+    "rebuild_collect_shared", "register_mode", "shape", "shared", "specify_shape", "view_op",
 ]  # fmt: skip
 
-explain_all(globals())
 HOOKS.maker = FunctionMaker
+
+
+# --- ops made of functions and graphs ---------------------------------------------------------------------------------
+
+
+class FromFunctionOp(Op):
+    """The op of a Python function of arrays; two of one function and the same types are equal."""
+
+    __props__ = ("fn", "itypes", "otypes", "infer_shape_fn")
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        itypes: Sequence[Any],
+        otypes: Sequence[Any],
+        infer_shape: Callable[..., Any] | None = None,
+    ) -> None:
+        self.fn, self.itypes, self.otypes, self.infer_shape_fn = fn, tuple(itypes), tuple(otypes), infer_shape
+        if infer_shape is not None:
+            self.infer_shape = infer_shape
+        self.__name__ = getattr(fn, "__name__", "function")
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+
+    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
+        """The function's value: one array, or as many as there are types."""
+        results = self.fn(*inputs)
+        if len(output_storage) == 1 and not (isinstance(results, list | tuple) and len(results) == 1):
+            results = [results]
+        if len(results) != len(output_storage):
+            raise ValueError(f"{self} gives {len(results)} results where its types say {len(output_storage)}")
+        for cell, result in zip(output_storage, results, strict=True):
+            cell[0] = result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the name, where it is that of the op and no longer the function's, as below `@as_op`."""
+        found = getattr(sys.modules.get(self.fn.__module__), self.__name__, None)
+        return self.__name__ if found is self else super().__reduce_ex__(protocol)
+
+    def __str__(self) -> str:
+        return f"FromFunctionOp{{{self.__name__}}}"
+
+
+def as_op(
+    itypes: Any, otypes: Any, infer_shape: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], FromFunctionOp]:
+    """A decorator: a Python function of arrays becomes an op, without a derivative.
+
+    itypes, otypes: the types of the arguments and of the results, as `T.dmatrix` or `x.type`, or lists of them.
+    infer_shape(node, input_shapes): the sizes of each result, where they are to be known before.
+    Raises GraphTypeError when it is applied to other types.
+
+        >>> @as_op(itypes=[T.dmatrix, T.dmatrix], otypes=[T.dmatrix])
+        ... def product(a, b):
+        ...     return np.dot(a, b)
+    """
+    kinds = [tuple(kind) if isinstance(kind, list | tuple) else (kind,) for kind in (itypes, otypes)]
+
+    def make_op(fn: Callable[..., Any]) -> FromFunctionOp:
+        return FromFunctionOp(fn, kinds[0], kinds[1], infer_shape)
+
+    return make_op
+
+
+class ViewOp(Op):
+    """An op whose value is its argument. Subclasses say what its derivative is; compiled code does nothing for it.
+
+    >>> class Clipped(ViewOp):
+    ...     def grad(self, args, g_outs):
+    ...         return [T.clip(g, -1, 1) for g in g_outs]
+    >>> T.grad(Clipped()(x) ** 2, x)  # clip(2 * x, -1, 1)
+    """
+
+    __props__: tuple[str, ...] | None = None  # each is its own unless a subclass says more
+    view_map = {0: [0]}  # noqa: RUF012 - Theano's way to say so
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The op applied to a tensor; called back where a subclass has a `perform` of its own."""
+        (x,) = map(as_node, inputs)
+        if type(self).perform is not ViewOp.perform:
+            return Apply(self, [x], [x.type()])
+        return apply_of(overridden([x], [x], derivative_of(self))[0])
+
+    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
+        """The array itself."""
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node: Apply, input_shapes: Sequence[Any]) -> Sequence[Any]:
+        """The argument's sizes."""
+        return input_shapes
+
+    def grad(self, args: Sequence[Any], g_outs: Sequence[Any]) -> Sequence[Any]:
+        """The cotangent itself."""
+        return g_outs
+
+
+class DeepCopyOp(ViewOp):
+    """The same: where a copy is needed, graphc makes one."""
+
+
+view_op, deep_copy_op = ViewOp(), DeepCopyOp()
+
+
+# ops of graphs --------------------------------------------------------------------------------------------------------
+
+DEFAULT = "default"
+
+
+class OpFromGraph:
+    """A function of tensors that stands for a graph: called with tensors, it gives the outputs for these in place of
+    the inputs; one, or a list of several. Shared variables of the graph stay what they are.
+
+    inputs: a list of variables. outputs: a list of values. grad_overrides: derivatives of the user's, a function of
+    (inputs, output_grads) that gives the cotangent of each input; or a list with one for each input, functions of one
+    result, the word "default", an `OpFromGraph` of inputs and output_grads, or a variable of `NullType` or
+    `DisconnectedType`. lop_overrides: the same of (inputs, outputs, output_grads). rop_overrides: of (inputs,
+    eval_points), the tangent of each output, or a list with one for each output. connection_pattern: for each input,
+    for each output, whether this depends on that. inline and other keywords: for Theano's sake.
+
+    Raises GraphTypeError for what is no variable, and for other types when it is called; ArgumentError for two kinds of
+    overrides, updates or givens.
+
+        >>> x, y, z = T.scalars("xyz")
+        >>> twice = lambda inputs, grads: 2 * inputs[2] * grads[0]
+        >>> op = OpFromGraph([x, y, z], [x + y * z], grad_overrides=["default", twice, "default"])
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Node],
+        outputs: Sequence[Any],
+        inline: bool = False,
+        lop_overrides: Any = DEFAULT,
+        grad_overrides: Any = DEFAULT,
+        rop_overrides: Any = DEFAULT,
+        connection_pattern: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(outputs, list):
+            raise GraphTypeError(f"OpFromGraph: the outputs must be a list, not {outputs!r}")
+        for node in (*inputs, *outputs):
+            if not isinstance(node, Node):
+                raise GraphTypeError(f"OpFromGraph: inputs and outputs must be variables; got {node!r}")
+        if {"updates", "givens"} & set(kwargs):
+            raise GraphValueError("OpFromGraph takes no updates and no givens")
+        if not _is_default(lop_overrides) and not _is_default(grad_overrides):
+            raise GraphValueError("OpFromGraph takes lop_overrides or grad_overrides, not both")
+        for override in (lop_overrides, grad_overrides, rop_overrides):
+            for item in override if isinstance(override, list) else [override]:
+                if not (_is_default(item) or callable(item) or isinstance(item, Absent)):
+                    raise GraphTypeError(f"OpFromGraph: an override is 'default' or a function, not {item!r}")
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.is_inline, self.name, self.connection_pattern = inline, name, connection_pattern
+        self.with_outputs = not _is_default(lop_overrides)
+        self.backward_overrides = lop_overrides if self.with_outputs else grad_overrides
+        self.forward_overrides = rop_overrides
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The outputs for other inputs of the same types."""
+        if len(inputs) != len(self.inputs):
+            raise GraphTypeError(f"{self} takes {len(self.inputs)} inputs; got {len(inputs)}")
+        given = [_fitted(self, as_node(value), own) for value, own in zip(inputs, self.inputs, strict=True)]
+        results = self.over(given)
+        own = [self.backward_overrides, self.forward_overrides, self.connection_pattern]
+        if not all(_is_default(item) or item is None for item in own):
+            forward = None if _is_default(self.forward_overrides) else self.forward
+            results = overridden(results, given, rule_of(self.backward, forward, self.again), self.connection_pattern)
+        return results[0] if len(results) == 1 else results
+
+    def over(self, given: Sequence[Node]) -> list[Node]:
+        """The values of the outputs over nodes in place of the inputs."""
+        return with_tags(self.outputs, dict(zip(self.inputs, given, strict=True)))
+
+    def again(self, given: Sequence[Node]) -> list[Node]:
+        """The outputs for other inputs."""
+        results = self(*given)
+        return results if isinstance(results, list) else [results]
+
+    def backward(self, inputs: Sequence[Node], outputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
+        """The cotangents of the inputs."""
+        known = [
+            zeros(out.type.dtype, out.type.shape) if isinstance(grad, Absent) else grad
+            for grad, out in zip(grads, outputs, strict=True)
+        ]
+        args = [[*inputs], [*outputs], known] if self.with_outputs else [[*inputs], known]
+        return _overridden(self.backward_overrides, args, len(inputs), partial(self.default_backward, inputs, grads))
+
+    def default_backward(self, inputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
+        """The cotangents of the inputs by the graph itself."""
+        x = [variable(node.type.dtype, node.type.shape, node.name) for node in inputs]
+        results = self.over(x)
+        seeds: dict[Node, Any] = {}
+        stand_ins: dict[Node, Node] = {}
+        for result, grad in zip(results, grads, strict=True):
+            if isinstance(grad, Node) and is_float(result.type.dtype):
+                seed = variable(grad.type.dtype, grad.type.shape)
+                stand_ins[seed] = grad
+                seeds[result] = seeds[result] + seed if result in seeds else seed
+        floats = [node for node in x if is_float(node.type.dtype)]
+        found = dict(zip(floats, pulled_back(seeds, floats), strict=True))
+        parts = substitute(list(found.values()), {**dict(zip(x, inputs, strict=True)), **stand_ins})
+        by_input = dict(zip(found, parts, strict=True))
+        return [by_input.get(node) for node in x]
+
+    def forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
+        """The tangents of the outputs."""
+        known = [
+            zeros(node.type.dtype, node.type.shape) if point is None and is_float(node.type.dtype) else point
+            for point, node in zip(points, inputs, strict=True)
+        ]
+        found = _overridden(
+            self.forward_overrides, [[*inputs], known], len(self.outputs), partial(self.default_forward, inputs, known)
+        )
+        return [None if isinstance(part, Absent) and not part.is_null else part for part in found]
+
+    def default_forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
+        """The tangents of the outputs by the graph itself."""
+        x = [variable(node.type.dtype, node.type.shape, node.name) for node in inputs]
+        pairs = [(node, point) for node, point in zip(x, points, strict=True) if isinstance(point, Node)]
+        tangents = jvp(self.over(x), [node for node, _ in pairs], [point for _, point in pairs], "ignore")
+        return substitute(tangents, dict(zip(x, inputs, strict=True)))
+
+    def __str__(self) -> str:
+        return f"{self.name or type(self).__name__}{{inline={self.is_inline}}}"
+
+
+def _is_default(override: Any) -> bool:
+    return isinstance(override, str) and override == DEFAULT
+
+
+def _fitted(op: OpFromGraph, value: Node, own: Node) -> Node:
+    """An argument in the type of an input."""
+    value = cast_safely(value, own.type.dtype)
+    if value.type.dtype != own.type.dtype or value.ndim != own.ndim:
+        raise GraphTypeError(
+            f"{op}: {describe(value)} of type {value.type} cannot stand for {describe(own)} of {own.type}"
+        )
+    return value
+
+
+def _overridden(override: Any, args: list[list[Any]], count: int, default: Callable[[], list[Any]]) -> list[Any]:
+    """The derivatives that overrides give, each of all or of one result."""
+    if _is_default(override):
+        return default()
+    if not isinstance(override, list):
+        found = _carried_out(override, args)
+        found = [override] * count if isinstance(override, Absent) else found
+        parts = list(found) if isinstance(found, list | tuple) else [found]
+        if len(parts) != count:
+            raise GradientError(f"an override gives {len(parts)} results where {count} are needed")
+        return parts
+    if len(override) != count:
+        raise GradientError(f"a list of {len(override)} overrides is given where {count} are needed")
+    usual = default() if any(map(_is_default, override)) else [None] * count
+    parts = []
+    for item, own in zip(override, usual, strict=True):
+        found = own if _is_default(item) else _carried_out(item, args)
+        parts.append(found[0] if isinstance(found, list | tuple) and len(found) == 1 else found)
+    return parts
+
+
+def _carried_out(override: Any, args: list[list[Any]]) -> Any:
+    """The derivative that one override gives. An `OpFromGraph` takes all arguments in a row."""
+    if isinstance(override, Absent):
+        return override
+    if isinstance(override, OpFromGraph):
+        return override(*(value for group in args for value in group))
+    return override(*args)
+
+
+explain_all(globals())

@@ -4,6 +4,7 @@ In: import statements of Theano's programs. Out: classes and functions of graphc
 those that ask for graphics cards, that there are none.
 """
 
+# ruff: noqa: F822 - classes are made of a table
 from __future__ import annotations
 
 import configparser
@@ -18,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import CycleError, GraphTypeError, GraphValueError, MissingInputError
+from graphc.errors import CycleError, GraphcError, GraphTypeError, GraphValueError, MissingInputError
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Constant, Node, describe
 from graphc.ir.types import UserType
 from graphc.ops.custom import DisconnectedType, NullType, not_implemented as grad_not_implemented
@@ -202,11 +204,108 @@ def decode_with(text: Any, encoding: str) -> Any:
 
 __all__ = [
     "PY3", "Apply", "BytesIO", "Callable", "Constant", "Container", "Counter", "CudaNdarrayType", "DefaultOrderedDict",
-    "DisconnectedType", "GpuOp", "InconsistencyError", "Iterable", "Mapping", "MethodNotDefined", "MissingInputError",
-    "NullType", "Op", "OpenMPOp", "OrderedDict", "ScalarSharedVariable", "Tensor", "TensorSharedVariable", "Type",
-    "ValuesView", "Variable", "cmp", "configparser", "cpu_contiguous", "cuda_available", "cuda_enabled", "decode",
-    "decode_iter", "decode_with", "defaultdict", "disconnected_type", "dnn_available", "dnn_present", "exc_message",
-    "get_unbound_function", "grad_not_implemented", "hashtype", "ifilter", "imap", "imported_scipy", "izip",
-    "null_type", "operator_div", "partial", "psd", "pygpu_activated", "reload", "scalar_constructor",
-    "sparse_constructor", "spectral_radius_bound", "tensor_constructor",
+    "DisconnectedType", "EquilibriumOptimizer", "GpuOp", "InconsistencyError", "Iterable", "LocalOptimizer", "Mapping",
+    "MergeOptimizer", "MethodNotDefined", "MissingInputError", "NullType", "Op", "OpRemove", "OpSub", "OpenMPOp",
+    "OptimizationDatabase", "Optimizer", "OrderedDict", "PatternSub", "ScalarSharedVariable", "SeqOptimizer", "Tensor",
+    "TensorSharedVariable", "TopoOptimizer", "Type", "ValuesView", "Variable", "cmp", "configparser", "cpu_contiguous",
+    "cuda_available", "cuda_enabled", "decode", "decode_iter", "decode_with", "defaultdict", "disconnected_type",
+    "dnn_available", "dnn_present", "exc_message", "get_unbound_function", "grad_not_implemented", "hashtype",
+    "ifilter", "imap", "imported_scipy", "in2out", "izip", "local_optimizer", "null_type", "operator_div", "optdb",
+    "out2in", "partial", "psd", "pygpu_activated", "register_canonicalize", "register_specialize",
+    "register_specialize_device", "register_stabilize", "register_uncanonicalize", "register_useless", "reload",
+    "scalar_constructor", "sparse_constructor", "spectral_radius_bound", "tensor_constructor",
 ]  # fmt: skip
+
+
+# --- rewriting --------------------------------------------------------------------------------------------------------
+
+
+INSTEAD = (
+    "graphc applies no rewriting that a program registers, its own rules do the work (docs/rooms/rewrite.md); "
+    "graphc.clone(output, replace={x: y}) changes a graph before it is compiled"
+)
+
+
+class LocalOptimizer:
+    """A change of single applications. tracks: the ops that it looks for. transform(node): what is put in their place,
+    or False. graphc never calls it."""
+
+    def __init__(self, transform: Callable[[Any], Any] | None = None, tracks: Sequence[Any] | None = None) -> None:
+        self._transform, self._tracks = transform, tracks
+        self.__name__ = getattr(transform, "__name__", type(self).__name__)
+
+    def tracks(self) -> Sequence[Any] | None:
+        """The ops that it looks for; None for all."""
+        return self._tracks
+
+    def transform(self, node: Any) -> Any:
+        """The replacement of an application; False where it stays."""
+        return False if self._transform is None else self._transform(node)
+
+    def __call__(self, node: Any) -> Any:
+        """Same as `transform`."""
+        return self.transform(node)
+
+
+def local_optimizer(
+    tracks: Sequence[Any] | None, inplace: bool = False, requirements: Any = ()
+) -> Callable[[Callable[[Any], Any]], LocalOptimizer]:
+    """A decorator: a function of an application becomes a `LocalOptimizer`."""
+    return lambda transform: LocalOptimizer(transform, tracks)
+
+
+class Optimizer:
+    """A change of whole graphs. A program may derive from it; making one raises GraphcError."""
+
+    def __init__(self, *parts: Any, **given: Any) -> None:
+        raise GraphcError(INSTEAD)
+
+
+KINDS = {
+    "EquilibriumOptimizer": "Changes until none of them finds anything.",
+    "MergeOptimizer": "Equal computations as one, which graphs of graphc have from the start.",
+    "OpRemove": "An op's inputs in place of its outputs.",
+    "OpSub": "One op in place of another, on the same inputs.",
+    "PatternSub": "One pattern of ops in place of another.",
+    "SeqOptimizer": "Changes one after the other.",
+    "TopoOptimizer": "A change of single applications, in order.",
+}
+"""Kinds of optimizers, and what each changes."""
+for _name, _doc in KINDS.items():
+    globals()[_name] = type(_name, (Optimizer,), {"__doc__": _doc, "__module__": __name__})
+
+
+class OptimizationDatabase:
+    """A place for rewriting, in which there is none."""
+
+    def register(self, name: str, obj: Any, *tags: Any, **given: Any) -> Any:
+        """Raises GraphcError."""
+        raise GraphcError(INSTEAD)
+
+    def __contains__(self, name: str) -> bool:
+        return False
+
+
+optdb = OptimizationDatabase()
+
+
+def in2out(*local_opts: Any, **given: Any) -> Any:
+    """Raises GraphcError; Theano's changes of single applications, from the inputs on."""
+    raise GraphcError(INSTEAD)
+
+
+def out2in(*local_opts: Any, **given: Any) -> Any:
+    """Raises GraphcError; Theano's changes of single applications, from the outputs on."""
+    raise GraphcError(INSTEAD)
+
+
+def register_canonicalize(lopt: Any, *tags: Any, **given: Any) -> Any:
+    """Raises GraphcError, under each of Theano's names for it."""
+    raise GraphcError(INSTEAD)
+
+
+register_specialize = register_stabilize = register_uncanonicalize = register_useless = register_canonicalize
+register_specialize_device = register_canonicalize
+
+
+explain_all(globals())

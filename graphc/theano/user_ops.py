@@ -25,7 +25,7 @@ from graphc.ops.custom import DIRECTION, PYTHON, Absent, DisconnectedType, finge
 from graphc.ops.derivative import Rule, overridden
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import reshape
-from graphc.theano.example_values import get_debug_values, get_test_value
+from graphc.theano.flags import get_debug_values, get_test_value
 from graphc.theano.owners import Apply
 
 # What users write -----------------------------------------------------------------------------------------------------

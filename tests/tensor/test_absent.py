@@ -16,7 +16,7 @@ import pytest
 import graphc.tensor as T
 from graphc.startup.hooks import names_of
 from graphc.tensor import nnet
-from graphc.tensor.absent import GROUPS, why
+from graphc.theano.paths import GROUPS, why_function as why
 
 NAMES = {
     head: body.split()

@@ -10,7 +10,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError
-from graphc.tensor.histograms import RULES
+from graphc.tensor.statistics import RULES
 
 RNG = np.random.default_rng(3)
 NUMBERS = {

@@ -15,8 +15,8 @@ from graphc import nnet
 from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds
 from graphc.ir.node import variable
 from graphc.random.streams import RandomStreams
-from graphc.tensor.nnet.attention import scaled_dot_product_attention as attention
 from graphc.tensor.nnet.losses import ctc
+from graphc.tensor.nnet.normalization import scaled_dot_product_attention as attention
 from graphc.tensor.nnet.scores import sparse_block_gemv, sparse_block_outer
 from graphc.testing import check_gradient
 
@@ -294,7 +294,7 @@ def test_attention() -> None:
     mask, bias = RNG.random((70, 33)) < 0.5, RNG.normal(size=(2, 3, 70, 33))
     mask[3] = False
     rows = [
-        (nnet.scaled_dot_product_attention(q, k, v), attended(arrays)),  # type: ignore[attr-defined]
+        (nnet.scaled_dot_product_attention(q, k, v), attended(arrays)),
         (attention(q, k, v, causal=True), attended(arrays, causal=True)),
         (attention(q, k, v, seen), attended(arrays, mask)),
         (attention(q, k, v, added, True), attended(arrays, bias, True)),

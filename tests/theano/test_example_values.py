@@ -13,8 +13,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc.control.branch import ifelse
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
-from graphc.theano.example_values import get_debug_values, get_test_value
-from graphc.theano.flags import VALUES
+from graphc.theano.flags import VALUES, get_debug_values, get_test_value
 from graphc.theano.user_ops import Op
 
 

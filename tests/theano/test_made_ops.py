@@ -10,8 +10,8 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc.errors import GradientError, GraphTypeError, GraphValueError, NullTypeGradError
+from graphc.theano.compile import as_op
 from graphc.theano.gradient import DisconnectedType, NullType
-from graphc.theano.made_ops import as_op
 
 MODE = "interpreted"
 X, Y, Z = (T.dscalar(name) for name in "xyz")

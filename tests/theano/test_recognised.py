@@ -12,8 +12,7 @@ import graphc
 import graphc.tensor as T
 from graphc.theano import opclasses
 from graphc.theano.graphs import inputs, io_toposort
-from graphc.theano.owners import LAST
-from graphc.theano.recognised import RULES
+from graphc.theano.owners import LAST, RULES
 
 M, X, Y = T.dmatrix("M"), T.dvector("X"), T.dvector("Y")
 K, J = T.lvector("K"), T.lmatrix("J")

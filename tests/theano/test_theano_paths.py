@@ -27,7 +27,7 @@ ELSEWHERE = (
     "tensor.fft",
     "tensor.fourier",
 )
-"""Modules that are being written, or whose names `tensor/absent.py` lists."""
+"""Modules that are being written, or whose names `theano/paths.py` lists."""
 
 
 def test_every_module_is_there_or_has_a_reason() -> None:

@@ -4,6 +4,7 @@ In: tensors whose last two axes are matrices. Out: nodes. Axes before are batche
 errors and of what is computed how.
 """
 
+# ruff: noqa: F403, F405 - each module says in its __all__ what it offers
 from __future__ import annotations
 
 from typing import Any
@@ -16,67 +17,9 @@ from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.calculus import cross
 from graphc.tensor.creation import tril, triu
 from graphc.tensor.indexing import diagonal as _diagonal
-from graphc.tensor.linalg.factors import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    det,
-    eig,
-    eig_parts,
-    eigh,
-    eigvals,
-    eigvals_parts,
-    eigvalsh,
-    inv,
-    lu,
-    lu_factor,
-    lu_solve,
-    qr,
-    slogdet,
-    solve,
-    solve_triangular,
-    svd,
-    svdvals,
-)
-from graphc.tensor.linalg.functions import (
-    cond,
-    coshm,
-    expm,
-    funm_hermitian,
-    logm,
-    lstsq,
-    matrix_norm,
-    matrix_power,
-    matrix_rank,
-    multi_dot,
-    norm,
-    null_space,
-    orth,
-    pinv,
-    pinvh,
-    polar,
-    sinhm,
-    sqrtm,
-    tanhm,
-    vector_norm,
-)
-from graphc.tensor.linalg.structured import (
-    block_diag,
-    circulant,
-    companion,
-    hankel,
-    matmul_toeplitz,
-    solve_banded,
-    solve_circulant,
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_sylvester,
-    solve_toeplitz,
-    solveh_banded,
-    tensorinv,
-    tensorsolve,
-    toeplitz,
-)
+from graphc.tensor.linalg.factors import *
+from graphc.tensor.linalg.functions import *
+from graphc.tensor.linalg.structured import *
 from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, trace as _trace, vecdot
 from graphc.tensor.selecting import vander
 

@@ -22,7 +22,7 @@ from graphc.ops.linalg import factor, matrices, spectral
 from graphc.ops.linalg.derivatives import triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.scalar import stop_gradient
-from graphc.tensor.creation import eye
+from graphc.tensor.creation import coordinates, eye
 from graphc.tensor.elementary import where
 from graphc.tensor.indexing import diagonal, set_subtensor
 from graphc.tensor.reductions import all as all_of
@@ -50,11 +50,6 @@ def square_of(name: str, a: Any) -> Node:
     (node,) = matrices_of(name, a)
     matrices.check_matrices(name, node)
     return node
-
-
-def transposed(a: Node) -> Node:
-    """The last two axes exchanged."""
-    return layout.transpose(a)
 
 
 def in_one_batch(name: str, *nodes: Node) -> list[Node]:
@@ -101,7 +96,7 @@ def cholesky(a: Any, *, upper: bool = False, lower: bool | None = None, on_error
     check_on_error("cholesky", on_error)
     if below:
         return factor.cholesky(node, on_error=on_error)
-    return transposed(factor.cholesky(transposed(node), on_error=on_error))
+    return layout.transpose(factor.cholesky(layout.transpose(node), on_error=on_error))
 
 
 def cho_factor(a: Any, lower: bool = False, on_error: str = "raise") -> tuple[Node, bool]:
@@ -196,16 +191,16 @@ def _lu_of_any(a: Node) -> tuple[Node, Node]:
         square, below, beside = (results[0][..., rows, columns] for rows, columns in _parts(first, rest))
         of_square, of_below, of_beside = (given[0][..., rows, columns] for rows, columns in _parts(first, rest))
         of_lower = triangle(of_square, strict=True)
-        of_lower = of_lower + matmul(transposed(triangle(square, strict=True)), of_lower)
-        of_upper = matmul(triangle(of_square, lower=False), transposed(triangle(square, lower=False)))
-        inner = triangle(of_lower - matmul(of_beside, transposed(beside)), strict=True)
-        inner = inner + triangle(of_upper - matmul(transposed(below), of_below), lower=False)
+        of_lower = of_lower + matmul(layout.transpose(triangle(square, strict=True)), of_lower)
+        of_upper = matmul(triangle(of_square, lower=False), layout.transpose(triangle(square, lower=False)))
+        inner = triangle(of_lower - matmul(of_beside, layout.transpose(beside)), strict=True)
+        inner = inner + triangle(of_upper - matmul(layout.transpose(below), of_below), lower=False)
 
         def by_left(x: Node) -> Node:
             return factor.triangular_solve(square, x, transposed=True, unit=True)
 
         def by_right(x: Node) -> Node:
-            return transposed(factor.triangular_solve(square, transposed(x), lower=False, on_error="nan"))
+            return layout.transpose(factor.triangular_solve(square, layout.transpose(x), lower=False, on_error="nan"))
 
         whole = layout.zeros(a.type.dtype, a.type.shape)
         for (rows, columns), part in zip(
@@ -298,8 +293,8 @@ def solve(
 def symmetric(a: Node, lower: bool) -> Node:
     """The symmetric matrices of which one triangle is given."""
     turned = layout.transpose(a)
-    place = layout.iota(a.type.shape[-1])
-    below = elementwise("less_equal", layout.expand(place, (0,)), layout.expand(place, (1,)))
+    rows, columns = coordinates(a.type.shape[-1], a.type.shape[-1])
+    below = elementwise("less_equal", columns, rows)
     return where(below, a, turned) if lower else where(below, turned, a)
 
 
@@ -346,7 +341,7 @@ def qr(a: Any, mode: str = "reduced", *, pivoting: bool = False) -> Any:
         raise GraphValueError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
     (node,) = matrices_of("qr", a)
     order = spectral.qr_order(stop_gradient(node)) if pivoting else None
-    turned = node if order is None else transposed(factor.permuted(transposed(node), order))
+    turned = node if order is None else layout.transpose(factor.permuted(layout.transpose(node), order))
     q, r = spectral.qr(turned, complete=mode in ("complete", "full"))
     found = (r,) if mode == "r" else (q, r)
     return (*found, order) if pivoting else found if mode != "r" else r

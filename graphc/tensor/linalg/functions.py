@@ -28,7 +28,7 @@ from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals
+from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals, symmetric
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
 from graphc.tensor.shaping import flatten, normalise_axes
@@ -309,7 +309,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     """
     (node,) = matrices_of("pinv", a)
     limit = _threshold(node, rcond if rtol is None else rtol, _longer(node) * _machine(node))
-    u, s, vh = spectral.svd(symmetric_of(node) if hermitian else node, full=False)
+    u, s, vh = spectral.svd(symmetric(node, lower=True) if hermitian else node, full=False)
     value = matmul(layout.transpose(vh) * layout.expand(_cut(s, limit), (s.ndim - 1,)), layout.transpose(u))
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Mapping[int, Node], wanted: Any) -> list[Node]:
@@ -325,16 +325,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     return overridden([value], [node], rule)[0]
 
 
-def symmetric_of(a: Node) -> Node:
-    """The symmetric matrix whose lower triangle is that of `a`."""
-    place = layout.iota(a.type.shape[-1])
-    below = elementwise("less_equal", layout.expand(place, (0,)), layout.expand(place, (1,)))
-    return where(below, a, layout.transpose(a))
-
-
 def pinvh(a: Any, rcond: Any = None) -> Node:
     """`pinv` of a symmetric matrix, of which the lower triangle is read (SciPy's)."""
-    return pinv(symmetric_of(square_of("pinvh", a)), rcond)
+    return pinv(symmetric(square_of("pinvh", a), lower=True), rcond)
 
 
 def _least(a: Node, limit: Node, b: Node, turned: bool) -> Node:

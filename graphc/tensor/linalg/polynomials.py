@@ -29,16 +29,14 @@ from graphc.tensor.linalg.functions import lstsq
 from graphc.tensor.linalg.structured import companion
 from graphc.tensor.products import matmul, outer
 from graphc.tensor.selecting import vander
-from graphc.tensor.shaping import flatten
+from graphc.tensor.shaping import as_vector
 
 __all__ = ["poly", "polydiv", "polyfit", "roots", "roots_parts"]
 
 
 def _coefficients(name: str, p: Any) -> Node:
-    node = as_node(p)
-    if node.ndim > 1:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
-    return cast(flatten(node), node.type.dtype if is_float(node.type.dtype) else "float64")
+    node = as_vector(name, p)
+    return cast(node, node.type.dtype if is_float(node.type.dtype) else "float64")
 
 
 def roots_parts(p: Any) -> tuple[Node, Node]:

@@ -24,7 +24,7 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg import equations, matrices
-from graphc.tensor.creation import eye
+from graphc.tensor.creation import coordinates, eye
 from graphc.tensor.elementary import mod, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
@@ -37,10 +37,6 @@ __all__ = [
     "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solveh_banded",
     "tensorinv", "tensorsolve", "toeplitz",
 ]  # fmt: skip
-
-
-def _grid(rows: Any, columns: Any) -> tuple[Node, Node]:
-    return layout.expand(layout.iota(rows), (1,)), layout.expand(layout.iota(columns), (0,))
 
 
 def block_diag(*arrs: Any) -> Node:
@@ -65,7 +61,7 @@ def toeplitz(c: Any, r: Any = None) -> Node:
     column = as_vector("toeplitz", c)
     row = column if r is None else as_vector("toeplitz", r)
     dtype = promote(column.type.dtype, row.type.dtype)
-    down, along = _grid(column.type.shape[0], row.type.shape[0])
+    down, along = coordinates(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
     apart = elementwise("sub", along, down)
     size = as_size_node(column.type.shape[0])
@@ -78,7 +74,7 @@ def hankel(c: Any, r: Any = None) -> Node:
     column = as_vector("hankel", c)
     row = layout.zeros(column.type.dtype, column.type.shape) if r is None else as_vector("hankel", r)
     dtype = promote(column.type.dtype, row.type.dtype)
-    down, along = _grid(column.type.shape[0], row.type.shape[0])
+    down, along = coordinates(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
     return gather(both, (elementwise("add", down, along),), 0)
 
@@ -87,7 +83,7 @@ def circulant(c: Any) -> Node:
     """The matrix with first column `c`, each other column the one before moved down by one, and round."""
     column = as_vector("circulant", c)
     size = column.type.shape[0]
-    down, along = _grid(size, size)
+    down, along = coordinates(size, size)
     return gather(column, (mod(elementwise("sub", down, along), as_size_node(size)),), 0)
 
 
@@ -97,7 +93,7 @@ def companion(a: Any) -> Node:
     node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
     top = layout.expand(-node[1:] / node[0], (0,))
     size = sizes.subtract(node.type.shape[0], 1)
-    down, along = _grid(size, size)
+    down, along = coordinates(size, size)
     below = cast(elementwise("equal", down, elementwise("add", along, 1)), node.type.dtype)
     return where(elementwise("equal", down, 0), top, below)
 

@@ -6,7 +6,6 @@ Theano's do; those of `graphc.tensor` keep its rank, as SciPy's.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphc.ir.call_errors import explained
@@ -31,7 +30,7 @@ LAZY = {
         bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling convolution frac_bilinear_upsampling
         transposed_convolution
     """,
-    "images": "abstract_conv2d conv2d conv2d_transpose",
+    "images": "abstract_conv2d conv2d conv2d_transpose images2neibs neibs2images",
     "losses": """
         binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
         crossentropy_categorical_1hot_grad
@@ -40,11 +39,10 @@ LAZY = {
     """,
     "normalization": """
         batch_normalization batch_normalization_test batch_normalization_train drop_connect dropout embedding
-        group_norm instance_norm layer_norm local_response_normalization normalize rms_norm standardize
+        group_norm instance_norm layer_norm local_response_normalization normalize rms_norm
+        scaled_dot_product_attention standardize
     """,
-    "attention": "scaled_dot_product_attention",
     "ctc": "",
-    "neighbours": "images2neibs neibs2images",
     "scores": """
         crossentropy_softmax_1hot crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
@@ -63,25 +61,18 @@ LAZY = {
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
 
-def _missing(name: str) -> str:
-    """Return the reason why there is no such name, where it is known."""
-    reason: str = import_module("graphc.tensor.absent").why(name)
-    return reason
-
-
 if TYPE_CHECKING:
     from graphc.tensor.nnet import normalization as bn, scores as blocksparse  # noqa: F401 - Theano's paths of these
     from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
     from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.neighbours import *  # noqa: F403 - the same
     from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
     from graphc.tensor.nnet.scores import *  # noqa: F403 - the same
     from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
     _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
-    _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)
+    _find = lazily("graphc.tensor.nnet", LAZY, public=explained)
 
     def __getattr__(name: str) -> Any:
         if name in _OWN:

@@ -14,25 +14,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, describe, lazy_text
 from graphc.ops.elementwise import as_node, in_floats
 from graphc.ops.shape import reshape
-from graphc.tensor.elementary import (
-    abs,
-    add,
-    clip,
-    erf,
-    expm1,
-    greater,
-    less_equal,
-    mul,
-    neg,
-    sigmoid,
-    softplus,
-    sqr,
-    sqrt,
-    sub,
-    tanh,
-    true_div,
-    where,
-)
+from graphc.tensor import elementary as el
 from graphc.tensor.indexing import getitem
 from graphc.tensor.shaping import normalise_axis
 
@@ -45,19 +27,19 @@ __all__ = [
 
 def hard_sigmoid(x: Any) -> Node:
     """0.2 * x + 0.5 held between 0 and 1: straight pieces in place of the sigmoid."""
-    return clip(add(mul(in_floats(x), 0.2), 0.5), 0, 1)
+    return el.clip(el.add(el.mul(in_floats(x), 0.2), 0.5), 0, 1)
 
 
 def ultra_fast_sigmoid(x: Any) -> Node:
     """The sigmoid to within 0.028, by Theano's approximation of tanh(x / 2) in pieces up to |x| = 3.4, 6 and beyond."""
     node = in_floats(x)
-    half = mul(node, 0.5)
-    size = abs(half)
-    inner = true_div(mul(half, 1.5), add(size, 1.0))
-    outer = add(mul(sub(size, 1.7), 0.0458812946797165), 0.935409070603099)
-    flat = where(less_equal(size, 3.0), outer, 0.99505475368673)
-    steps = where(less_equal(size, 1.7), inner, where(greater(half, 0), flat, neg(flat)))
-    return add(mul(steps, 0.5), 0.5)
+    half = el.mul(node, 0.5)
+    size = el.abs(half)
+    inner = el.true_div(el.mul(half, 1.5), el.add(size, 1.0))
+    outer = el.add(el.mul(el.sub(size, 1.7), 0.0458812946797165), 0.935409070603099)
+    flat = el.where(el.less_equal(size, 3.0), outer, 0.99505475368673)
+    steps = el.where(el.less_equal(size, 1.7), inner, el.where(el.greater(half, 0), flat, el.neg(flat)))
+    return el.add(el.mul(steps, 0.5), 0.5)
 
 
 def _is_value(*operands: Any) -> bool:
@@ -76,13 +58,13 @@ def relu(x: Any, alpha: Any = 0) -> Any:
         return np.where(np.less_equal(x, 0), np.multiply(alpha, x) if np.any(alpha) else np.zeros_like(x), x)
     node = as_node(x)
     if isinstance(alpha, (int, float)) and alpha == 0:
-        return where(less_equal(node, 0), 0, node)  # NaN stays
-    return where(greater(node, 0), node, mul(alpha, node))
+        return el.where(el.less_equal(node, 0), 0, node)  # NaN stays
+    return el.where(el.greater(node, 0), node, el.mul(alpha, node))
 
 
 def _negative_part(x: Node) -> Node:
     """x below 0, else 0; the derivative at 0 is 1."""
-    return where(greater(x, 0), 0, x)
+    return el.where(el.greater(x, 0), 0, x)
 
 
 def leaky_relu(x: Any, alpha: Any = 0.01) -> Any:
@@ -98,39 +80,39 @@ def prelu(x: Any, alpha: Any) -> Node:
 
 def relu6(x: Any) -> Node:
     """x held between 0 and 6."""
-    return clip(in_floats(x), 0, 6)
+    return el.clip(in_floats(x), 0, 6)
 
 
 def elu(x: Any, alpha: Any = 1) -> Node:
     """x above 0, `alpha` * (exp(x) - 1) below (Clevert et al. 2015)."""
     node = in_floats(x)
-    return where(greater(node, 0), node, mul(alpha, expm1(_negative_part(node))))
+    return el.where(el.greater(node, 0), node, el.mul(alpha, el.expm1(_negative_part(node))))
 
 
 def celu(x: Any, alpha: Any = 1) -> Node:
     """max(x, 0) + min(0, `alpha` * (exp(x / alpha) - 1)), smooth at 0 for every alpha (Barron 2017)."""
     node = in_floats(x)
-    return where(greater(node, 0), node, mul(alpha, expm1(true_div(_negative_part(node), alpha))))
+    return el.where(el.greater(node, 0), node, el.mul(alpha, el.expm1(el.true_div(_negative_part(node), alpha))))
 
 
 def selu(x: Any) -> Node:
     """The scaled `elu` that keeps mean and variance (Klambauer et al. 2017)."""
-    return mul(elu(x, 1.6732632423543772), 1.0507009873554805)
+    return el.mul(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
 def gelu(x: Any, approximate: bool = False) -> Node:
     """x times the standard normal distribution function of x (Hendrycks & Gimpel 2016), or its tanh approximation."""
     node = in_floats(x)
     if approximate:
-        cubic = mul(node, add(mul(node, node, 0.044715), 1.0))
-        return mul(node, 0.5, add(tanh(mul(cubic, 0.7978845608028654)), 1.0))
-    return mul(node, 0.5, add(erf(mul(node, 0.7071067811865476)), 1.0))
+        cubic = el.mul(node, el.add(el.mul(node, node, 0.044715), 1.0))
+        return el.mul(node, 0.5, el.add(el.tanh(el.mul(cubic, 0.7978845608028654)), 1.0))
+    return el.mul(node, 0.5, el.add(el.erf(el.mul(node, 0.7071067811865476)), 1.0))
 
 
 def silu(x: Any) -> Node:
     """x * sigmoid(x), also called swish."""
     node = in_floats(x)
-    return mul(node, sigmoid(node))
+    return el.mul(node, el.sigmoid(node))
 
 
 swish = silu
@@ -143,7 +125,7 @@ def softsign(x: Any) -> Any:
         value = value.astype(value.dtype if value.dtype.kind == "f" else floating(value.dtype.name))
         return value / (1 + np.abs(value))
     node = in_floats(x)
-    return true_div(node, add(abs(node), 1))
+    return el.true_div(node, el.add(el.abs(node), 1))
 
 
 def glu(x: Any, axis: int = -1) -> Node:
@@ -154,29 +136,29 @@ def glu(x: Any, axis: int = -1) -> Node:
     shape = node.type.shape
     halves = reshape(node, (*shape[:place], 2, sizes.floor_divide(shape[place], 2), *shape[place + 1 :]))
     before = (slice(None),) * place
-    return mul(getitem(halves, (*before, 0)), sigmoid(getitem(halves, (*before, 1))))
+    return el.mul(getitem(halves, (*before, 0)), el.sigmoid(getitem(halves, (*before, 1))))
 
 
 def hard_tanh(x: Any) -> Node:
     """x held between -1 and 1."""
-    return clip(in_floats(x), -1, 1)
+    return el.clip(in_floats(x), -1, 1)
 
 
 def log_sigmoid(x: Any) -> Node:
     """log(sigmoid(x)), accurate where the sigmoid is near 0 or 1."""
-    return neg(softplus(neg(in_floats(x))))
+    return el.neg(el.softplus(el.neg(in_floats(x))))
 
 
 def mish(x: Any) -> Node:
     """x * tanh(log(1 + exp(x))) (Misra 2019)."""
     node = in_floats(x)
-    return mul(node, tanh(softplus(node)))
+    return el.mul(node, el.tanh(el.softplus(node)))
 
 
 def squareplus(x: Any, b: Any = 4) -> Node:
     """(x + sqrt(x**2 + b)) / 2, a smooth `relu` without exponentials (Barron 2021)."""
     node = in_floats(x)
-    return mul(add(node, sqrt(add(sqr(node), b))), 0.5)
+    return el.mul(el.add(node, el.sqrt(el.add(el.sqr(node), b))), 0.5)
 
 
-sigmoid_inplace, ultra_fast_sigmoid_inplace = sigmoid, ultra_fast_sigmoid
+sigmoid_inplace, ultra_fast_sigmoid_inplace = el.sigmoid, ultra_fast_sigmoid

@@ -33,7 +33,7 @@ from graphc.tensor.creation import arange
 from graphc.tensor.elementary import add, mul, sub, true_div
 from graphc.tensor.indexing import take
 from graphc.tensor.joining import concatenate
-from graphc.tensor.shaping import as_size
+from graphc.tensor.shaping import as_axis, as_size
 
 __all__ = [
     "bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "convolution", "frac_bilinear_upsampling",
@@ -314,7 +314,7 @@ def _stretched(x: Node, axis: int, ratio: Any, step: int) -> Node:
     before = elementwise("floor_div", at, as_size_node(factor))
     rest = elementwise("sub", at, elementwise("mul", before, as_size_node(factor)))
     weight = true_div(cast(rest, x.type.dtype), cast(as_size_node(factor), x.type.dtype))
-    weight = layout.expand(weight, [k for k in range(x.ndim) if k != axis])
+    weight = as_axis(weight, axis, x.ndim)
     low, high = (take(x, elementwise("add", before, k), axis, "clip") for k in (0, 1))
     return add(mul(low, sub(1, weight)), mul(high, weight))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from graphc.ir.call_errors import explain_all
 from graphc.startup.hooks import lazily, names_of
 
-LAZY = {"conv": "convolve1d convolve2d", "downsample": "", "pool": ""}
+LAZY = {"conv": "convolve1d convolve2d", "pool": ""}
 """The modules of this package, and the names that they give it."""
 
 __all__ = [*names_of(LAZY)]  # noqa: PLE0604

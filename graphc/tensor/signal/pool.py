@@ -24,11 +24,11 @@ from graphc.ops.reduce import reduce_each_max
 from graphc.ops.windows import Sliding, filled_windows, inc_windows, windows
 from graphc.startup.record import record
 from graphc.tensor.reductions import sum
-from graphc.tensor.shaping import as_shape
+from graphc.tensor.shaping import as_axis, as_shape
 
 __all__ = [
-    "AveragePoolGrad", "DownsampleFactorMaxGradGrad", "MaxPoolGrad", "MaxPoolRop", "Pool", "PoolGrad", "global_pool",
-    "max_pool_2d_same_size", "pool", "pool_2d", "pool_3d",
+    "AveragePoolGrad", "DownsampleFactorMaxGradGrad", "MaxPoolGrad", "MaxPoolRop", "Pool", "PoolGrad",
+    "global_pool", "max_pool_2d", "max_pool_2d_same_size", "pool", "pool_2d", "pool_3d",
 ]  # fmt: skip
 
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
@@ -82,7 +82,7 @@ def _numbers(axes: Sequence[_Pooled], with_padding: bool, dtype: str) -> Node:
             end = sizes.add(axis.length, axis.padding) if with_padding else axis.length
             stop = elementwise("minimum", elementwise("add", begin, width), as_size_node(end))
             width = elementwise("sub", stop, begin if with_padding else elementwise("maximum", begin, 0))
-            width = layout.expand(width, [k for k in range(len(axes)) if k != place])
+            width = as_axis(width, place, len(axes))
         found = elementwise("mul", found, cast(width, dtype))
     return found
 
@@ -365,6 +365,13 @@ class MaxPoolRop(PoolGrad):
             _pool(node, self._pooled(node, ws, stride, pad), "max", "MaxPoolRop"), node, as_node(eval_point)
         )
         return made
+
+
+def max_pool_2d(
+    input: Any, ds: Any, ignore_border: bool | None = None, st: Any = None, padding: Any = (0, 0), mode: str = "max"
+) -> Node:
+    """`pool_2d` with the names of arguments that it had."""
+    return pool_2d(input, ds, ignore_border, st, padding, mode)
 
 
 explain_all(globals())

@@ -13,20 +13,34 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
-from graphc.tensor.linalg.factors import det as det_of, eig as eig_of, eigh as eigh_of, inv, qr as qr_of, svd as svd_of
+from graphc.tensor.linalg.factors import (
+    cho_solve,
+    cholesky as cholesky_of,
+    det as det_of,
+    eig as eig_of,
+    eigh as eigh_of,
+    eigvalsh as eigvalsh_of,
+    inv,
+    qr as qr_of,
+    solve as solve_of,
+    svd as svd_of,
+)
 from graphc.tensor.linalg.functions import (
+    expm as expm_of,
     lstsq as lstsq_of,
     matrix_power as matrix_power_of,
     norm as norm_of,
     pinv as pinv_of,
 )
 from graphc.tensor.linalg.structured import tensorinv, tensorsolve
-from graphc.tensor.products import diag as diag_of, dot, trace as trace_of
+from graphc.tensor.products import diag as diag_of, dot, kron as kron_of, trace as trace_of
 
 __all__ = [
-    "SVD", "AllocDiag", "Det", "Eig", "Eigh", "ExtractDiag", "MatrixInverse", "MatrixPinv", "QRFull", "QRIncomplete",
-    "TensorInv", "TensorSolve", "alloc_diag", "det", "diag", "eig", "eigh", "extract_diag", "lstsq", "matrix_dot",
-    "matrix_inverse", "matrix_power", "norm", "pinv", "qr", "svd", "tensorinv", "tensorsolve", "trace",
+    "MATRIX_STRUCTURES", "SVD", "AllocDiag", "Cholesky", "Det", "Eig", "Eigh", "Eigvalsh", "Expm", "ExtractDiag",
+    "MatrixInverse", "MatrixPinv", "QRFull", "QRIncomplete", "Solve", "TensorInv", "TensorSolve", "alloc_diag",
+    "cho_solve", "cholesky", "det", "diag", "eig", "eigh", "eigvalsh", "expm", "extract_diag", "kron", "lstsq",
+    "matrix_dot", "matrix_inverse", "matrix_power", "norm", "pinv", "qr", "solve", "solve_lower_triangular",
+    "solve_symmetric", "solve_upper_triangular", "svd", "tensorinv", "tensorsolve", "trace",
 ]  # fmt: skip
 
 
@@ -249,6 +263,98 @@ def norm(x: Any, ord: Any) -> Node:
     if node.ndim not in (1, 2):
         raise RankError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
     return norm_of(node, ord)
+
+
+# --- of slinalg -------------------------------------------------------------------------------------------------------
+
+
+MATRIX_STRUCTURES = (
+    "general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz"
+)  # fmt: skip
+"""The structures that `Solve` may be told of a matrix."""
+
+
+class Cholesky(ParametrisedOp):
+    """The Cholesky factor."""
+
+    __props__ = ("lower", "destructive", "on_error")
+
+    def __init__(self, lower: bool = True, on_error: str = "raise") -> None:
+        if on_error not in ("raise", "nan"):
+            raise ValueError('on_error must be one of "raise" or "nan"')
+        self.lower, self.destructive, self.on_error = lower, False, on_error
+
+    def __call__(self, x: Any) -> Node:
+        """Same as `linalg.cholesky`."""
+        return cholesky_of(x, lower=self.lower, on_error=self.on_error)
+
+
+class Solve(ParametrisedOp):
+    """The solution of a x = b.
+
+    A triangle is read of a triangular matrix; of others, whatever is said of them, all is (Theano's).
+    """
+
+    __props__ = ("A_structure", "lower", "overwrite_A", "overwrite_b")
+
+    def __init__(
+        self,
+        A_structure: str = "general",  # noqa: N803
+        lower: bool = False,
+        overwrite_A: bool = False,  # noqa: N803
+        overwrite_b: bool = False,
+    ) -> None:
+        if A_structure not in MATRIX_STRUCTURES:
+            raise ValueError("Invalid matrix structure argument", A_structure)
+        self.A_structure, self.lower = A_structure, lower
+        self.overwrite_A, self.overwrite_b = overwrite_A, overwrite_b
+
+    def __call__(self, A: Any, b: Any) -> Node:  # noqa: N803
+        """Same as `linalg.solve` of a matrix, and a vector or matrix."""
+        if as_node(A).ndim != 2 or as_node(b).ndim not in (1, 2):
+            raise RankError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
+        assumed = self.A_structure if self.A_structure.endswith("triangular") else "general"
+        return solve_of(A, b, assume_a=assumed)
+
+
+class Eigvalsh(ParametrisedOp):
+    """Eigenvalues of a v = w b v."""
+
+    __props__ = ("lower",)
+
+    def __init__(self, lower: bool = True) -> None:
+        self.lower = bool(lower)
+
+    def __call__(self, a: Any, b: Any) -> Node:
+        """Same as `linalg.eigvalsh`; `b` may be None."""
+        return eigvalsh_of(a, "L" if self.lower else "U", b=b)
+
+
+class Expm(ParametrisedOp):
+    """The matrix exponential."""
+
+    def __call__(self, A: Any) -> Node:  # noqa: N803
+        """Same as `linalg.expm`."""
+        return expm_of(A)
+
+
+cholesky, solve, expm = Cholesky(), Solve(), Expm()
+solve_lower_triangular = Solve(A_structure="lower_triangular", lower=True)
+solve_upper_triangular = Solve(A_structure="upper_triangular", lower=False)
+solve_symmetric = Solve(A_structure="symmetric")
+
+
+def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Node:
+    """The eigenvalues of a v = w b v, of symmetric `a` and positive definite `b`."""
+    return Eigvalsh(lower)(a, b)
+
+
+def kron(a: Any, b: Any) -> Node:
+    """The Kronecker product. Raises TypeError where the ranks add up to less than 3, as Theano does."""
+    left, right = as_node(a), as_node(b)
+    if left.ndim + right.ndim <= 2:
+        raise TypeError(f"kron: inputs dimensions must sum to 3 or more. You passed {left.ndim:d} and {right.ndim:d}.")
+    return kron_of(left, right)
 
 
 explain_all(globals())
