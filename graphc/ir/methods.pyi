@@ -237,6 +237,7 @@ class Methods:
         dtype: Any = None,
         *,
         where: Any = True,
+        mean: Any = None,
     ) -> Node:
         """The square root of `var`, whose arguments and errors are the same."""
 
@@ -285,6 +286,7 @@ class Methods:
         dtype: Any = None,
         *,
         where: Any = True,
+        mean: Any = None,
     ) -> Node:
         """The mean squared deviation from the mean over `axis`, of the elements that `where` marks."""
 

@@ -24,21 +24,11 @@ from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.ops.recur import running_sum
-from graphc.tensor import elementary as el
+from graphc.tensor import elementary as el, shaping
 from graphc.tensor.creation import full, ones
 from graphc.tensor.indexing import flip, getitem, set_subtensor, slice_along, take
 from graphc.tensor.joining import concatenate, split, stack
 from graphc.tensor.reductions import max as max_of, mean as mean_of, min as min_of
-from graphc.tensor.shaping import (
-    as_axis,
-    as_shape,
-    as_size,
-    atleast_nd,
-    flatten,
-    normalise_axes,
-    normalise_axis,
-    transpose,
-)
 
 __all__ = [
     "append", "block", "concat", "delete", "dsplit", "horizontal_stack", "hsplit", "insert", "matrix_transpose",
@@ -51,7 +41,7 @@ __all__ = [
 
 def concat(arrays: Any, axis: int | None = 0) -> Node:
     """Arrays one after the other along `axis`; flattened ones where it is None."""
-    return concatenate([flatten(x) for x in arrays], 0) if axis is None else concatenate(arrays, axis)
+    return concatenate([shaping.flatten(x) for x in arrays], 0) if axis is None else concatenate(arrays, axis)
 
 
 def append(x: Any, values: Any, axis: int | None = None) -> Node:
@@ -61,7 +51,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Node:
 
 def row_stack(arrays: Any) -> Node:
     """Arrays one below the other, vectors as rows."""
-    return concatenate([atleast_nd(x, 2) for x in arrays], 0)
+    return concatenate([shaping.atleast_nd(x, 2) for x in arrays], 0)
 
 
 def _matrices(name: str, args: Sequence[Any]) -> list[Node]:
@@ -108,7 +98,7 @@ def block(arrays: Any) -> Node:
 
     def joined(part: Any, level: int) -> Node:
         if not isinstance(part, list):
-            return atleast_nd(part, rank)
+            return shaping.atleast_nd(part, rank)
         return concatenate([joined(one, level - 1) for one in part], rank - level)
 
     return joined(arrays, levels)
@@ -142,7 +132,7 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[Node]:
 def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
     """The slices of `x` along `axis`, whose size is known."""
     node = as_node(x)
-    place = normalise_axis(axis, node.ndim, f"unstack of {describe(node)} of type {node.type}")
+    place = shaping.normalise_axis(axis, node.ndim, shaping.label_operand("unstack", node))
     count = asked_size(node.type.shape[place])
     if not isinstance(count, int):
         raise GraphTypeError(f"unstack of {describe(node)} of type {node.type}: the size of axis {place} is not known")
@@ -158,9 +148,9 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     `obj` is a whole number, a scalar, a slice of numbers, or constant integers; several values broadcast to the
     positions. Raises GraphTypeError for positions that are not known, IndexOutOfBounds for those known to be outside.
     """
-    node = as_node(x) if axis is not None else flatten(x)
+    node = as_node(x) if axis is not None else shaping.flatten(x)
     what = f"insert into {describe(node)} of type {node.type}"
-    place = normalise_axis(axis or 0, node.ndim, what)
+    place = shaping.normalise_axis(axis or 0, node.ndim, what)
     value, length = as_node(values, node.type.dtype), node.type.shape[place]
     rest = [size for k, size in enumerate(node.type.shape) if k != place]
     if isinstance(obj, (int, np.integer, Node)) and as_node(obj).ndim == 0:
@@ -223,8 +213,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Node:
 
     `obj` is what may index a vector: an integer, a slice, integers, a mask; it may be symbolic.
     """
-    node = as_node(x) if axis is not None else flatten(x)
-    place = normalise_axis(axis or 0, node.ndim, f"delete of {describe(node)} of type {node.type}")
+    node = as_node(x) if axis is not None else shaping.flatten(x)
+    place = shaping.normalise_axis(axis or 0, node.ndim, shaping.label_operand("delete", node))
     length = node.type.shape[place]
     if isinstance(obj, list) and not obj:
         return node
@@ -243,8 +233,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Node:
 
 def resize(x: Any, new_shape: Any) -> Node:
     """The elements of `x` in C order, repeated as often as an array of `new_shape` needs; zeros where `x` has none."""
-    node = flatten(x)
-    shape = as_shape(new_shape, "resize")
+    node = shaping.flatten(x)
+    shape = shaping.as_shape(new_shape, "resize")
     length = node.type.shape[0]
     position = elementwise("mod", ops.iota(sizes.product(shape)), as_size_node(sizes.maximum(length, 1)))
     if sizes.equal(length, 0):
@@ -281,7 +271,7 @@ def trim_zeros(x: Any, trim: str = "fb") -> Node:
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
     """`m` turned `k` times by 90 degrees in the plane of two axes, from the first towards the second."""
     node = as_node(m)
-    first, second = normalise_axes(tuple(axes), node.ndim, f"rot90 of {describe(node)} of type {node.type}")
+    first, second = shaping.normalise_axes(tuple(axes), node.ndim, shaping.label_operand("rot90", node))
     order = list(range(node.ndim))
     order[first], order[second] = second, first
     match k % 4:
@@ -297,10 +287,9 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Node:
     """Axis `axis` moved back until it lies before the axis that was at `start`."""
-    node = as_node(x)
-    what = f"rollaxis of {describe(node)} of type {node.type}"
-    origin = normalise_axis(axis, node.ndim, what)
-    goal = start if start == node.ndim else normalise_axis(start, node.ndim + (start >= 0), what)
+    node, what = shaping.operand("rollaxis", x)
+    origin = shaping.normalise_axis(axis, node.ndim, what)
+    goal = start if start == node.ndim else shaping.normalise_axis(start, node.ndim + (start >= 0), what)
     order = [k for k in range(node.ndim) if k != origin]
     order.insert(goal - (origin < goal), origin)
     return ops.dimshuffle(node, order)
@@ -308,7 +297,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Node:
 
 def permute_dims(x: Any, axes: Any = None) -> Node:
     """The axes of `x` reversed, or in the order of `axes`."""
-    return transpose(x) if axes is None else transpose(x, tuple(axes))
+    return shaping.transpose(x) if axes is None else shaping.transpose(x, tuple(axes))
 
 
 def matrix_transpose(x: Any) -> Node:
@@ -351,9 +340,10 @@ def pad(
         >>> T.pad(T.constant([1, 2]), 1).eval()
         array([0, 1, 2, 0])
     """
-    node = as_node(x)
-    what = f"pad of {describe(node)} of type {node.type}"
-    widths = [tuple(as_size(one, f"{what}: a width") for one in pair) for pair in _pairs(pad_width, node.ndim, what)]
+    node, what = shaping.operand("pad", x)
+    widths = [
+        tuple(shaping.as_size(one, f"{what}: a width") for one in pair) for pair in _pairs(pad_width, node.ndim, what)
+    ]
     for pair in widths:
         if any(isinstance(one, int) and one < 0 for one in pair):
             raise ShapeError(f"{what}: a width is negative")
@@ -441,7 +431,7 @@ def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) 
         if reverse:
             count = el.sub(cast(as_size_node(sizes.add(width, -1)), inside), count)
         step = el.true_div(el.sub(last, first), cast(as_size_node(sizes.maximum(width, 1)), inside))
-        ramp = el.add(el.mul(as_axis(count, axis, x.ndim), step), first)
+        ramp = el.add(el.mul(shaping.as_axis(count, axis, x.ndim), step), first)
         if x.type.dtype in INTEGERS:
             ramp = el.floor(ramp)
         sides.append(
@@ -459,7 +449,7 @@ def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any
     for width, length, at_end in zip(widths, lengths, (False, True), strict=True):
         part = x
         if length is not None:
-            held = sizes.minimum(as_size(length, "pad: a stat_length"), x.type.shape[axis])
+            held = sizes.minimum(shaping.as_size(length, "pad: a stat_length"), x.type.shape[axis])
             count = held if isinstance(held, int) else as_size_node(held)
             start = sizes.subtract(x.type.shape[axis], held)
             part = slice_along(x, axis, start if at_end else None, None if at_end else count)
@@ -496,6 +486,6 @@ def _repeated(x: Node, axis: int, before: Size, after: Size, mode: str, what: st
     if not mode.endswith("odd"):
         return repeated
     first, final = _edges(x, axis)
-    climb = el.mul(as_axis(cast(el.sub(lap, el.mod(lap, 2)), x.type.dtype), axis, x.ndim), el.sub(final, first))
+    climb = el.mul(shaping.as_axis(cast(el.sub(lap, el.mod(lap, 2)), x.type.dtype), axis, x.ndim), el.sub(final, first))
     turned = el.sub(el.mul(final, 2), repeated)
-    return el.add(el.where(as_axis(is_back, axis, x.ndim), turned, repeated), climb)
+    return el.add(el.where(shaping.as_axis(is_back, axis, x.ndim), turned, repeated), climb)

@@ -25,12 +25,12 @@ from graphc.ops.conv import convolve as convolve_images
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.recur import linear_recurrence
+from graphc.tensor import shaping
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
 from graphc.tensor.indexing import flip, slice_along, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum, sum as sum_of
-from graphc.tensor.shaping import as_axis, as_vector, flatten, moveaxis, normalise_axes, normalise_axis
 from graphc.tensor.sorting import searchsorted
 
 __all__ = [
@@ -49,9 +49,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         >>> T.diff(T.constant([1, 4, 9])).eval()
         array([3, 5])
     """
-    node = as_node(x)
-    what = f"diff of {describe(node)} of type {node.type}"
-    place = normalise_axis(axis, node.ndim, what)
+    node, what = shaping.operand("diff", x)
+    place = shaping.normalise_axis(axis, node.ndim, what)
     if n < 0:
         raise ShapeError(f"{what}: n={n} is negative")
     if n == 0:
@@ -73,8 +72,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Node:
     """The differences of neighbours of the flattened `x`, between what is put before and after them."""
-    node = diff(flatten(x))
-    parts = [None if part is None else cast(flatten(part), node.type.dtype) for part in (to_begin, to_end)]
+    node = diff(shaping.flatten(x))
+    parts = [None if part is None else cast(shaping.flatten(part), node.type.dtype) for part in (to_begin, to_end)]
     return concatenate([part for part in (parts[0], node, parts[1]) if part is not None], 0)
 
 
@@ -87,9 +86,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         >>> T.gradient(T.constant([1.0, 4.0, 9.0])).eval()
         array([3., 4., 5.])
     """
-    node = as_node(f)
-    what = f"gradient of {describe(node)} of type {node.type}"
-    axes = normalise_axes(axis, node.ndim, what)
+    node, what = shaping.operand("gradient", f)
+    axes = shaping.normalise_axes(axis, node.ndim, what)
     given = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
     if len(given) != len(axes) or edge_order not in (1, 2):
         raise GraphValueError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
@@ -105,7 +103,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
         return slice_along(x, axis, start, stop)
 
     def along(values: Node) -> Node:
-        return as_axis(values, axis, x.ndim)
+        return shaping.as_axis(values, axis, x.ndim)
 
     if step.ndim == 0:
         step = cast(step, x.type.dtype)
@@ -149,9 +147,8 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: Any 
 
     Only differences above `discont` (half a period) are changed.
     """
-    node = as_node(p)
-    what = f"unwrap of {describe(node)} of type {node.type}"
-    place = normalise_axis(axis, node.ndim, what)
+    node, what = shaping.operand("unwrap", p)
+    place = shaping.normalise_axis(axis, node.ndim, what)
     steps = diff(node, axis=place)
     whole = not is_float(node.type.dtype) and isinstance(period, int)
     if not whole:
@@ -174,13 +171,13 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: Any 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
     """The integral of `y` along `axis` by trapezoids, at the points `x` or at points that are `dx` apart."""
     node = as_node(y)
-    place = normalise_axis(axis, node.ndim, f"trapezoid of {describe(node)} of type {node.type}")
+    place = shaping.normalise_axis(axis, node.ndim, shaping.label_operand("trapezoid", node))
     gaps = dx
     if x is not None:
         points = as_node(x)
         gaps = diff(points, axis=-1 if points.ndim == 1 else place)
         if points.ndim == 1:
-            gaps = as_axis(gaps, place, node.ndim)
+            gaps = shaping.as_axis(gaps, place, node.ndim)
     heights = slice_along(node, place, 1, None) + slice_along(node, place, None, -1)
     return sum(elementwise("mul", gaps, heights) / 2.0, place)
 
@@ -278,7 +275,7 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
     if mode not in ("full", "same", "valid"):
         raise GraphValueError(f"{name}: mode {mode!r} is not full, same or valid")
     dtype = promote(a.type.dtype, v.type.dtype)
-    a, v = (with_elements(flatten(node), 0, 1, f"{name}: {describe(node)} has no elements") for node in (a, v))
+    a, v = (with_elements(shaping.flatten(node), 0, 1, f"{name}: {describe(node)} has no elements") for node in (a, v))
     a, v = (cast(node, "int64" if dtype == "bool" else dtype) for node in (a, v))
     n, m = a.type.shape[0], v.type.shape[0]
     longest, shortest = sizes.maximum(n, m), sizes.minimum(n, m)
@@ -315,7 +312,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     left, right = as_node(a), as_node(b)
-    left, right = (moveaxis(node, place, -1) for node, place in ((left, axisa), (right, axisb)))
+    left, right = (shaping.moveaxis(node, place, -1) for node, place in ((left, axisa), (right, axisb)))
 
     def parts(node: Node) -> list[Node | None]:
         count = asked_size(node.type.shape[-1])
@@ -334,7 +331,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if x[2] is None and y[2] is None:
         made: Node = minor(0, 1)
         return made
-    return moveaxis(stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis=-1), -1, axisc)
+    return shaping.moveaxis(stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis=-1), -1, axisc)
 
 
 # --- polynomials ------------------------------------------------------------------------------------------------------
@@ -345,7 +342,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 def _aligned(name: str, a: Any, b: Any) -> tuple[Node, Node]:
     """Both with as many coefficients as the longer one has."""
-    pair = [as_vector(name, one) for one in (a, b)]
+    pair = [shaping.as_vector(name, one) for one in (a, b)]
     count = sizes.maximum(*(node.type.shape[0] for node in pair))
     longer = []
     for node in pair:
@@ -369,7 +366,7 @@ def polysub(a1: Any, a2: Any) -> Node:
 def polymul(a1: Any, a2: Any) -> Node:
     """The product of two polynomials; zeros in front of either do not count, and one without coefficients is 0, as in
     NumPy."""
-    left, right = as_vector("polymul", a1), as_vector("polymul", a2)
+    left, right = shaping.as_vector("polymul", a1), shaping.as_vector("polymul", a2)
     product = convolve(_trimmed(left), _trimmed(right))
     of_full = _is_full(left) and _is_full(right)  # each power of such a polynomial is one
     return full(product, 0) if of_full and product.type.shape[0] != 1 else product
@@ -404,7 +401,7 @@ def full(p: Node, highest: int, where: str = "") -> Node:
 
 def polyval(p: Any, x: Any) -> Node:
     """The value of a polynomial at each element of `x`."""
-    node, points = as_vector("polyval", p), as_node(x)
+    node, points = shaping.as_vector("polyval", p), as_node(x)
     count = node.type.shape[0]
     dtype = promote(node.type.dtype, points.type.dtype)
     if isinstance(count, int):  # Horner's rule
@@ -413,7 +410,7 @@ def polyval(p: Any, x: Any) -> Node:
             value = value * points + node[position]
         return value
     # the same for all points at once, as a recurrence; of no coefficients it has no last row, whose sum is 0
-    line, wide = flatten(points), accumulator(dtype)
+    line, wide = shaping.flatten(points), accumulator(dtype)
     shape = (count, line.type.shape[0])
     factors = ops.broadcast_to(ops.expand(cast(cast(line, dtype), wide), (0,)), shape)
     terms = ops.broadcast_to(ops.expand(cast(cast(node, dtype), wide), (1,)), shape)
@@ -423,7 +420,7 @@ def polyval(p: Any, x: Any) -> Node:
 
 def polyder(p: Any, m: int = 1) -> Node:
     """The `m`-th derivative of a polynomial."""
-    node = as_vector("polyder", p)
+    node = shaping.as_vector("polyder", p)
     if m < 0:
         raise ShapeError(f"polyder: m={m} is negative")
     for _ in range(m):
@@ -435,10 +432,10 @@ def polyder(p: Any, m: int = 1) -> Node:
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
     """The `m`-th integral of a polynomial, with the constants `k` (zeros)."""
-    node = as_vector("polyint", p)
+    node = shaping.as_vector("polyint", p)
     if m < 0:
         raise ShapeError(f"polyint: m={m} is negative")
-    constants = flatten(0.0 if k is None else k)
+    constants = shaping.flatten(0.0 if k is None else k)
     for step in range(m):
         count = node.type.shape[0]
         power = elementwise("sub", as_size_node(count), ops.iota(count))

@@ -24,7 +24,7 @@ from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.options import options
-from graphc.tensor.shaping import ONE_BY_ONE, as_axis, as_shape, as_size, expand_dims, moveaxis, swapaxes, unpack
+from graphc.tensor import shaping
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -46,7 +46,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
                [7, 7]])
     """
     value = as_node(fill_value, None if dtype is None else resolve_dtype(dtype))
-    target = as_shape(shape, "full", instead=ONE_BY_ONE)
+    target = shaping.as_shape(shape, "full", instead=shaping.ONE_BY_ONE)
     if value.ndim > len(target):
         raise ShapeError(f"full: {describe(value)} of type {value.type} has more axes than the shape")
     ops.check_naturals(target, "full")
@@ -122,7 +122,7 @@ def ones_like(x: Any, dtype: Any = None) -> Node:
 
 def alloc(value: Any, *shape: Any) -> Node:
     """`value` broadcast to `shape` (Theano's)."""
-    return full(unpack(shape), value)
+    return full(shaping.unpack(shape), value)
 
 
 def fill(x: Any, value: Any) -> Node:
@@ -154,10 +154,10 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
         raise GraphValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
     nodes = [ops.reshape(node, (sizes.product(node.type.shape),)) for node in map(as_node, vectors)]
     shape = [node.type.shape[0] for node in nodes]
-    grids = [as_axis(node, axis, len(nodes)) for axis, node in enumerate(nodes)]
+    grids = [shaping.as_axis(node, axis, len(nodes)) for axis, node in enumerate(nodes)]
     if not sparse:
         grids = [ops.broadcast_to(grid, shape) for grid in grids]
-    return [swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
+    return [shaping.swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
 
 
 # --- matrices -------------------------------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
         array([[0., 1., 0.],
                [0., 0., 1.]])
     """
-    rows = as_size(n, "eye: n")
-    shape = (rows, rows if m is None else as_size(m, "eye: m"))
+    rows = shaping.as_size(n, "eye: n")
+    shape = (rows, rows if m is None else shaping.as_size(m, "eye: m"))
     row, column = coordinates(*shape)
     return cast(elementwise("equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
 
@@ -190,9 +190,7 @@ def identity(n: Any, dtype: Any = None) -> Node:
 
 def identity_like(x: Any, dtype: Any = None) -> Node:
     """The identity matrix in the shape of matrix `x` (Theano's)."""
-    node = as_node(x)
-    if node.ndim != 2:
-        raise RankError(f"identity_like of {describe(node)} of type {node.type}: it is no matrix")
+    node = shaping.of_rank(x, "identity_like of {}: it is no matrix", 2, 2)
     rows, columns = map(as_size_node, node.type.shape)
     return eye(rows, columns, dtype=node.type.dtype if dtype is None else dtype)
 
@@ -204,15 +202,13 @@ def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
     array([[1., 0.],
            [1., 1.]])
     """
-    rows = as_size(n, "tri: n")
-    row, column = coordinates(rows, rows if m is None else as_size(m, "tri: m"))
+    rows = shaping.as_size(n, "tri: n")
+    row, column = coordinates(rows, rows if m is None else shaping.as_size(m, "tri: m"))
     return cast(elementwise("less_equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
 
 
 def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
-    node = as_node(x)
-    if not node.ndim:
-        raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
+    node = shaping.of_rank(x, f"{name} of {{}}: it is no matrix", 1)
     if node.ndim == 1:  # each row, as in NumPy
         node = ops.broadcast_to(ops.dimshuffle(node, ("x", 0)), (*node.type.shape, *node.type.shape))
     rows, columns = coordinates(*node.type.shape[-2:])
@@ -246,9 +242,7 @@ def triu(x: Any, k: Any = 0) -> Node:
 
 def diagonal_matrix(vector: Any, k: int = 0) -> Node:
     """The square matrix with `vector` on diagonal `k` and zeros elsewhere."""
-    node = as_node(vector)
-    if node.ndim != 1:
-        raise RankError(f"diag of {describe(node)} of type {node.type}: it is neither a vector nor a matrix")
+    node = shaping.of_rank(vector, "diag of {}: it is neither a vector nor a matrix", 1, 1)
     length = sizes.add(node.type.shape[0], abs(k))
     position = ops.iota(node.type.shape[0])
     rows, columns = (elementwise("add", position, max(shift, 0)) if shift > 0 else position for shift in (-k, k))
@@ -265,7 +259,7 @@ def one_hot(classes: Any, count: Any, dtype: Any = None) -> Node:
     node = as_node(classes)
     if is_float(node.type.dtype) or node.type.dtype == "bool":
         raise GraphTypeError(f"one_hot of {describe(node)}: classes are integers, not {node.type.dtype}")
-    position = cast(ops.iota(as_size(count, "one_hot: the number of classes")), "int64")
+    position = cast(ops.iota(shaping.as_size(count, "one_hot: the number of classes")), "int64")
     return cast(elementwise("equal", ops.expand(cast(node, "int64"), (node.ndim,)), position), resolve_dtype(dtype))
 
 
@@ -356,7 +350,7 @@ def _count_integers(nodes: Sequence[Node]) -> Size:
             raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no integer")
     if any(node.type.dtype == "uint64" and constant_value(node) is None for node in nodes):
         return _count_unsigned(*nodes)
-    start, stop, step = (as_size(cast(node, "int64") if node.type.dtype == "bool" else node) for node in nodes)
+    start, stop, step = (shaping.as_size(cast(node, "int64") if node.type.dtype == "bool" else node) for node in nodes)
     if isinstance(step, int):
         if step == 0:
             raise ShapeError("arange: the step is 0")
@@ -429,8 +423,8 @@ def _as_whole(node: Node) -> Size | None:
     if number is not None:
         return int(number) if abs(number) < 2**31 and number == int(number) else None
     if node.type.dtype == "int64":
-        terms, _ = sizes.difference(as_size(node), 0)
-        return as_size(node) if [*terms.values()] == [1] and all(term.op is SIZE for term in terms) else None
+        terms, _ = sizes.difference(shaping.as_size(node), 0)
+        return shaping.as_size(node) if [*terms.values()] == [1] and all(term.op is SIZE for term in terms) else None
     if node.type.dtype != "float64":
         return None
     if node.op.name == "cast":
@@ -468,18 +462,20 @@ def linspace(
     """
     inside = elementwise("true_div", start, stop).type.dtype
     first, last = _ends(start, stop, inside)
-    count = as_size(num, "linspace: num")
+    count = shaping.as_size(num, "linspace: num")
     parts = sizes.subtract(count, 1) if endpoint else count
     index = ops.expand(ops.iota(count), range(1, first.ndim + 1))
     divisor = cast(as_size_node(sizes.maximum(parts, 1)), inside)
     delta = elementwise("sub", last, first)
     step = elementwise("true_div", delta, divisor)
-    values = elementwise("add", elementwise("mul", cast(index, inside), expand_dims(step, 0)), expand_dims(first, 0))
+    values = elementwise(
+        "add", elementwise("mul", cast(index, inside), shaping.expand_dims(step, 0)), shaping.expand_dims(first, 0)
+    )
     if endpoint:
         values = _with_row(values, index, as_size_node(sizes.maximum(parts, 1)), last)
     kind = inside if dtype is None else resolve_dtype(dtype)
     values = cast(elementwise("floor", values) if kind in INTEGERS else values, kind)
-    values = moveaxis(values, 0, axis) if axis else values
+    values = shaping.moveaxis(values, 0, axis) if axis else values
     if not retstep:
         return values
     if isinstance(parts, int):
@@ -489,7 +485,7 @@ def linspace(
 
 def _with_row(values: Node, index: Node, place: Any, row: Node) -> Node:
     """`values`, of which the row along the first axis whose index is `place` is another."""
-    return elementwise("where", elementwise("equal", index, place), expand_dims(row, 0), values)
+    return elementwise("where", elementwise("equal", index, place), shaping.expand_dims(row, 0), values)
 
 
 def _ends(start: Any, stop: Any, dtype: str) -> list[Node]:
@@ -510,7 +506,7 @@ def logspace(
         start, stop, base = (
             ops.expand(node, range(rank - node.ndim)) for node in (as_node(start), as_node(stop), base)
         )
-        base = expand_dims(base, axis)
+        base = shaping.expand_dims(base, axis)
     values = elementwise("pow", base, linspace(start, stop, num, endpoint, axis=axis))
     return values if dtype is None else cast(values, resolve_dtype(dtype))
 
@@ -534,5 +530,5 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     values = _with_row(values, index, 0, first)
     if endpoint:
         values = _with_row(values, index, as_size_node(sizes.maximum(sizes.subtract(count, 1), 1)), last)
-    values = cast(elementwise("mul", values, expand_dims(side, 0)), kind)
-    return moveaxis(values, 0, axis) if axis else values
+    values = cast(elementwise("mul", values, shaping.expand_dims(side, 0)), kind)
+    return shaping.moveaxis(values, 0, axis) if axis else values

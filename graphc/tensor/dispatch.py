@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphc import tensor
-from graphc.errors import ArgumentError, RankError
-from graphc.ir.node import Node, describe
+from graphc.errors import ArgumentError
+from graphc.ir.node import Node
 from graphc.ops.at_hand import asked_size, asked_values
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.recur import EXTREMES
@@ -445,25 +445,6 @@ def truth(relation: str) -> Function:
     return compare
 
 
-def matvec(a: Any, b: Any) -> Node:
-    """np.matvec."""
-    left, node = as_node(a), as_node(b)
-    if left.ndim < 2:
-        raise RankError(f"np.matvec: {describe(left)} of type {left.type} is no matrix")
-    return tensor.matmul(left, node[..., None])[..., 0]
-
-
-def vecmat(a: Any, b: Any) -> Node:
-    """np.vecmat."""
-    node, right = as_node(a), as_node(b)
-    if right.ndim < 2:
-        raise RankError(f"np.vecmat: {describe(right)} of type {right.type} is no matrix")
-    return tensor.matmul(node[..., None, :], right)[..., 0, :]
-
-
-UFUNCS: dict[str, Function] = {
-    "equal": truth("equal"), "not_equal": truth("not_equal"), "matvec": matvec,
-    "vecmat": vecmat,
-}  # fmt: skip
+UFUNCS: dict[str, Function] = {"equal": truth("equal"), "not_equal": truth("not_equal")}
 
 HOOKS.ufunc, HOOKS.array_function = call_ufunc, call_function

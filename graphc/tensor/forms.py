@@ -17,7 +17,7 @@ import numpy as np
 from graphc import tensor
 from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, ShapeError
-from graphc.ir.node import Node, describe, literal
+from graphc.ir.node import Node, describe
 from graphc.ir.source_lines import TRACE, traced_hint
 from graphc.ir.symbol import asked
 from graphc.ir.walk import as_size_node
@@ -175,11 +175,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
     return tensor.all(same)
 
 
-def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Node:
-    """np.clip by either pair of names."""
-    return tensor.clip(a, a_min if min is None else min, a_max if max is None else max)
-
-
 def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """np.apply_along_axis: the function is traced once, for all vectors."""
     node = as_node(arr)
@@ -237,75 +232,6 @@ def bessel(x: Any) -> Node:
     """np.i0, whose integers are of float64."""
     node = as_node(x)
     return tensor.i0(node if is_float(node.type.dtype) else cast(node, "float64"))
-
-
-def deviation(name: str) -> Function:
-    """np.var and np.std, which may be given the mean."""
-    of = getattr(tensor, name)
-
-    def spread(
-        a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False, *, where: Any = True,
-        mean: Any = None,
-    ) -> Node:  # fmt: skip
-        if mean is None:
-            found: Node = of(a, axis, ddof, keepdims, dtype=dtype, where=where)
-            return found
-        away = tensor.sub(as_node(a) if dtype is None else cast(as_node(a), str(np.dtype(dtype))), mean)
-        squares, count = (
-            tensor.sum(each, axis, keepdims=keepdims, where=where) for each in (away * away, tensor.ones_like(away))
-        )
-        quotient: Node = tensor.true_div(squares, tensor.maximum(count - ddof, 0))
-        return quotient if name == "var" else tensor.sqrt(quotient)
-
-    return spread
-
-
-def marked(name: str) -> Function:
-    """np.nanmean and its kin, of the elements that `where` marks: the others count as NaN."""
-    of = getattr(tensor, name)
-
-    def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True, **more: Any
-    ) -> Node:
-        node = as_node(a)
-        if where is not True:
-            node = tensor.where(where, node if is_float(node.type.dtype) else cast(node, "float64"), np.nan)
-        made: Node = of(node, axis, dtype, keepdims=keepdims, **more)
-        return made
-
-    return reduce
-
-
-def without_nan(of: Function, neutral: int) -> Function:
-    """np.nansum and np.nanprod."""
-
-    def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Node:
-        node = as_node(a)
-        if is_float(node.type.dtype):
-            node = tensor.where(tensor.isnan(node), literal(neutral, node.type.dtype), node)
-        made: Node = of(node, axis, dtype, keepdims, initial=initial, where=where)
-        return made
-
-    return reduce
-
-
-def extreme(name: str) -> Function:
-    """np.nanmax and np.nanmin, which may be given a value to begin with."""
-    of, plain, least = getattr(tensor, f"nan{name}"), getattr(tensor, name), -np.inf if name == "max" else np.inf
-
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-        node = as_node(a)
-        if initial is None and where is True:
-            found: Node = of(node, axis, keepdims)
-            return found
-        if is_float(node.type.dtype):
-            node = tensor.where(tensor.isnan(node), literal(least, node.type.dtype), node)
-        made: Node = plain(node, axis, keepdims, initial=initial, where=where)
-        return made
-
-    return reduce
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
@@ -370,14 +296,11 @@ OWN: dict[str, Function] = {
     "np.inner": lambda a, b: tensor.inner(as_node(a), as_node(b)),
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
     "np.real": real, "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal,
-    "np.clip": clip, "np.apply_along_axis": along_axis,
+    "np.apply_along_axis": along_axis,
     "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
     "np.fft.fftfreq": frequencies, "np.fft.rfftfreq": real_frequencies,
     "np.lib.stride_tricks.sliding_window_view": windows,
-    "np.var": deviation("var"), "np.std": deviation("std"),
-    "np.nanmean": marked("nanmean"), "np.nanvar": marked("nanvar"), "np.nanstd": marked("nanstd"),
-    "np.nansum": without_nan(tensor.sum, 0), "np.nanprod": without_nan(tensor.prod, 1),
-    "np.nanmax": extreme("max"), "np.nanmin": extreme("min"), "np.average": average, "np.packbits": packbits,
+    "np.average": average, "np.packbits": packbits,
     "np.unpackbits": unpackbits, "np.common_type": common_type, "np.min_scalar_type": min_scalar_type,
     "np.linalg.trace": lambda x, offset=0, dtype=None: tensor.trace(x, offset, -2, -1, dtype),
     "np.linalg.diagonal": lambda x, offset=0: tensor.diagonal(x, offset, -2, -1),

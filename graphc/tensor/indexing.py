@@ -27,20 +27,8 @@ from graphc.ops import index as ops, shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.startup.record import record
-from graphc.tensor.keys import (
-    Cut,
-    Item,
-    Mask,
-    at_least,
-    axes_of,
-    constant_item,
-    from_end,
-    holds_node,
-    items_of,
-    known_item,
-    positions,
-)
-from graphc.tensor.shaping import as_size, flatten, normalise_axes, normalise_axis
+from graphc.tensor import keys
+from graphc.tensor.shaping import as_size, flatten, label_operand, normalise_axes, normalise_axis, operand
 
 __all__ = [
     "diagonal", "flip", "fliplr", "flipud", "getitem", "inc_subtensor", "set_subtensor", "take",
@@ -102,7 +90,7 @@ def _apply(stage: Stage, x: Node) -> Node:
         case Points(indices, axis):
             return ops.gather(x, indices, axis)
         case Masked(mask, axis):
-            return ops.gather(_merged(x, mask, axis), (positions(mask),), axis)
+            return ops.gather(_merged(x, mask, axis), (keys.positions(mask),), axis)
         case Order(axes):
             return layout.dimshuffle(x, axes)
 
@@ -137,12 +125,12 @@ def getitem(x: Any, key: Any) -> Node:
     it is known, for an index outside its axis.
     """
     node = as_node(x)
-    direct = known_item(node, key)
+    direct = keys.known_item(node, key)
     if direct is not None:
         return direct
-    node, items = items_of(node, key)
+    node, items = keys.items_of(node, key)
     stages = _plan(node, items)
-    value = constant_item(node, key)
+    value = keys.constant_item(node, key)
     if value is None and isinstance(key, int | np.integer) and key == -1:
         value = _last_row(node)
     if value is None:
@@ -177,30 +165,26 @@ def _last_row(rows: Node) -> Node | None:
 # --- the plan -------------------------------------------------------------------------------------------------------
 
 
-def _plan(x: Node, items: list[Item]) -> list[Stage]:
+def _plan(x: Node, items: list[keys.Item]) -> list[Stage]:
     """The stages of a key."""
     arrays = any(isinstance(item, Node) and item.ndim for item in items)
     cuts, order = _basic(x, items, arrays)
     stages: list[Stage] = [cuts]
     axis = 0
     for item in items:
-        if isinstance(item, Cut) and isinstance(item.step, Node):
-            stages.append(Points((_steps(item),), axis))
-        axis += axes_of(item)
+        if isinstance(item, keys.Cut) and isinstance(item.step, Node):
+            along = elementwise("mul", layout.iota(item.size), item.step)  # a step that is not known
+            stages.append(Points((elementwise("add", along, as_size_node(item.start)),), axis))
+        axis += keys.axes_of(item)
     if arrays:
         return [*stages, *_advanced(x, items)]
     for place, item in enumerate(items):
-        if isinstance(item, Mask):
-            stages.append(Masked(item.array, sum(map(axes_of, items[:place]))))
+        if isinstance(item, keys.Mask):
+            stages.append(Masked(item.array, sum(map(keys.axes_of, items[:place]))))
     return [*stages, Order(order)]
 
 
-def _steps(cut: Cut) -> Node:
-    """The positions of a slice whose step is not known."""
-    return elementwise("add", elementwise("mul", layout.iota(cut.size), cut.step), as_size_node(cut.start))
-
-
-def _basic(x: Node, items: list[Item], arrays: bool) -> tuple[Region, tuple[int | str, ...]]:
+def _basic(x: Node, items: list[keys.Item], arrays: bool) -> tuple[Region, tuple[int | str, ...]]:
     """The region of slices and integers, and the order that drops the integers' axes and puts in the new ones.
 
     Beside arrays, integers are arrays themselves (NumPy's rule), and their axes stay whole here.
@@ -212,14 +196,14 @@ def _basic(x: Node, items: list[Item], arrays: bool) -> tuple[Region, tuple[int 
     kept = 0  # axes of the region, those of a mask made one
     for item in items:
         axis = len(starts)
-        shape = x.type.shape[axis : axis + axes_of(item)]
+        shape = x.type.shape[axis : axis + keys.axes_of(item)]
         begin: list[Size] = [0] * len(shape)
         stride = [1] * len(shape)
-        if isinstance(item, Cut) and isinstance(item.step, int):
+        if isinstance(item, keys.Cut) and isinstance(item.step, int):
             shape, begin, stride = (item.size,), [item.start], [item.step]
         elif isinstance(item, (Node, int)) and not arrays:
             shape, begin = (1,), [_position(x, axis, item)]
-        if item is None or isinstance(item, (Cut, Mask)):
+        if item is None or isinstance(item, (keys.Cut, keys.Mask)):
             order.append("x" if item is None else kept)
         kept += item is not None
         starts += begin
@@ -233,10 +217,10 @@ def _position(x: Node, axis: int, item: Node | int) -> Size:
     length = x.type.shape[axis]
     if isinstance(item, int) and isinstance(length, int) and not -length <= item < length:
         raise IndexOutOfBounds(f"index {item} is out of bounds for axis {axis} of {describe(x)}, of size {length}")
-    return from_end(as_size(item), length)
+    return keys.from_end(as_size(item), length)
 
 
-def _advanced(x: Node, items: list[Item]) -> list[Stage]:
+def _advanced(x: Node, items: list[keys.Item]) -> list[Stage]:
     """The stages that follow the slices where a key has integer arrays.
 
     The arrays' axes take the place of the indexed axes where these stand side by side in the key, else they come first.
@@ -271,7 +255,9 @@ def _in_bounds(x: Node, axis: int, item: Any) -> Node:
     return node
 
 
-def _final_order(items: list[Item], places: list[int], first: int, rank: int, adjacent: bool) -> tuple[int | str, ...]:
+def _final_order(
+    items: list[keys.Item], places: list[int], first: int, rank: int, adjacent: bool
+) -> tuple[int | str, ...]:
     """The gathered axes in the key's order, with its new axes; gathered are `rank` axes from `first` on."""
     block = list(range(first, first + rank))
     order: list[int | str] = [] if adjacent else list(block)
@@ -279,7 +265,7 @@ def _final_order(items: list[Item], places: list[int], first: int, rank: int, ad
     for place, item in enumerate(items):
         if item is None:
             order.append("x")
-        elif isinstance(item, Cut):
+        elif isinstance(item, keys.Cut):
             order.append(next(others))
         elif adjacent and place == places[0]:
             order += block
@@ -341,7 +327,7 @@ def _update(name: str, x: Any, y: Any) -> Node:
 
 def put_item(x: Node, key: Any, value: Node | Callable[[Node], Node]) -> Node:
     """`x` after `x[key] = value`. The value may be a function of what `x[key]` is before."""
-    node, items = items_of(x, key)
+    node, items = keys.items_of(x, key)
     part = select(node, _plan(node, items))
     return _update("x[key] = value", part, value if isinstance(value, Node) else value(part))
 
@@ -414,7 +400,7 @@ def _write_masked(mask: Node, axis: int, whole: Node, value: Node, increments: b
         chosen = layout.broadcast_to(layout.expand(mask, outer), shape)
         return elementwise("where", chosen, elementwise("add", whole, wide) if increments else wide, whole)
     write = ops.inc_gather if increments else ops.set_gather
-    merged = write(_merged(whole, mask, axis), value, (positions(mask),), axis)
+    merged = write(_merged(whole, mask, axis), value, (keys.positions(mask),), axis)
     return layout.reshape(merged, whole.type.shape)
 
 
@@ -432,7 +418,7 @@ def _repeated_along(value: Node, axis: int) -> Node | None:
 
 def _fitted(name: str, x: Node, y: Any) -> Node:
     """`y` in the dtype and shape of the part it goes to."""
-    weak = isinstance(y, (bool, int, float, list, tuple)) and not holds_node(y)
+    weak = isinstance(y, (bool, int, float, list, tuple)) and not keys.holds_node(y)
     value = as_node(y, x.type.dtype) if weak and _keeps_kind(y, x.type.dtype) else as_node(y)
     what = lazy_text(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
     if not can_cast_safely(value.type.dtype, x.type.dtype) and not (value.type.dtype[0] == x.type.dtype[0] == "f"):
@@ -468,7 +454,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         array([7, 5])
     """
     node = as_node(x) if axis is not None else flatten(x)
-    what = lazy_text(lambda: f"take of {describe(node)} of type {node.type}")
+    what = label_operand("take", node)
     if mode not in ("raise", "wrap", "clip"):
         raise GraphValueError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
     place = normalise_axis(axis or 0, node.ndim, what)
@@ -491,7 +477,7 @@ def compressed(x: Any, condition: Any, axis: int | None = None) -> Node:
     mask, node = as_node(condition), as_node(x)
     if mask.ndim != 1:
         raise RankError(f"compress of {describe(node)}: the condition {describe(mask)} should be a vector")
-    return take(node, positions(cast(mask, "bool")), axis)
+    return take(node, keys.positions(cast(mask, "bool")), axis)
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
@@ -500,14 +486,13 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     >>> T.diagonal(T.constant([[1, 2], [3, 4]])).eval()
     array([1, 4])
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"diagonal of {describe(node)} of type {node.type}")
+    node, what = operand("diagonal", x)
     rows, columns = normalise_axes((axis1, axis2), node.ndim, what)
     others = [axis for axis in range(node.ndim) if axis not in (rows, columns)]
     down, right = max(-offset, 0), max(offset, 0)
     height = sizes.add(node.type.shape[rows], -down)
     width = sizes.add(node.type.shape[columns], -right)
-    count = layout.iota(at_least(sizes.minimum(height, width), 0))
+    count = layout.iota(keys.at_least(sizes.minimum(height, width), 0))
     indices = tuple(elementwise("add", count, shift) if shift else count for shift in (down, right))
     return select(node, [Order((*others, rows, columns)), Points(indices, len(others))])
 
@@ -521,7 +506,7 @@ def flip(x: Any, axis: Any = None) -> Node:
         array([2, 1, 0])
     """
     node = as_node(x)
-    axes = normalise_axes(axis, node.ndim, lazy_text(lambda: f"flip of {describe(node)} of type {node.type}"))
+    axes = normalise_axes(axis, node.ndim, label_operand("flip", node))
     key = tuple(slice(None, None, -1) if k in axes else slice(None) for k in range(node.ndim))
     return getitem(node, key) if axes else node
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED, is_float
-from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.facts import scalar_number
@@ -29,7 +29,7 @@ from graphc.ops.elementwise import as_node, broadcast_sizes, cast
 from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
 from graphc.tensor.indexing import getitem
 from graphc.tensor.reductions import all as all_of
-from graphc.tensor.shaping import as_shape, atleast_nd, expand_dims, normalise_axes
+from graphc.tensor.shaping import as_shape, atleast_nd, expand_dims, normalise_axes, of_rank
 from graphc.tensor.variables import as_tensor
 
 __all__ = [
@@ -87,9 +87,7 @@ def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool
 
 def get_vector_length(v: Any) -> int:
     """The size of a vector. Raises ShapeError where it is not known, GraphTypeError for what is no vector."""
-    node = as_node(v)
-    if node.ndim != 1:
-        raise RankError(f"get_vector_length of {describe(node)} of type {node.type}: it is no vector")
+    node = of_rank(v, "get_vector_length of {}: it is no vector", 1, 1)
     size = asked_size(node.type.shape[0])
     if not isinstance(size, int):
         raise ShapeError(f"the length of {describe(node)} of type {node.type} is not known")
@@ -138,14 +136,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
         same = logical_and(same, equal(as_size_node(a), as_size_node(b)))
     shape = tuple(sizes.minimum(a, b) for a, b in pairs)
     left, right = (layout.broadcast_to(getitem(node, tuple(key)), shape) for node in (left, right))
-    return logical_and(same, all_of(_alike(left, right, equal_nan)))
-
-
-def _alike(left: Node, right: Node, equal_nan: bool) -> Node:
-    compared = equal(left, right)
-    if not equal_nan or not (is_float(left.type.dtype) and is_float(right.type.dtype)):
-        return compared
-    return logical_or(compared, logical_and(isnan(left), isnan(right)))
+    alike = equal(left, right)
+    if equal_nan and is_float(left.type.dtype) and is_float(right.type.dtype):
+        alike = logical_or(alike, logical_and(isnan(left), isnan(right)))
+    return logical_and(same, all_of(alike))
 
 
 def array_equiv(a1: Any, a2: Any) -> Node:
@@ -192,10 +186,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Node:
 
 def scalar_from_tensor(x: Any) -> Node:
     """`x`, which has no axes: graphc has one kind of scalars (Theano's)."""
-    node = as_node(x)
-    if node.ndim:
-        raise RankError(f"scalar_from_tensor of {describe(node)} of type {node.type}: it has axes")
-    return node
+    return of_rank(x, "scalar_from_tensor of {}: it has axes", 0, 0)
 
 
 def tensor_from_scalar(x: Any) -> Node:

@@ -22,18 +22,8 @@ from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.recur import running_sum
+from graphc.tensor import shaping
 from graphc.tensor.indexing import getitem, take
-from graphc.tensor.shaping import (
-    as_shape,
-    as_size,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    flatten,
-    known_number,
-    normalise_axes,
-    normalise_axis,
-)
 
 __all__ = [
     "array_split", "column_stack", "concatenate", "dstack", "hstack", "join", "repeat", "roll",
@@ -69,10 +59,10 @@ def concatenate(arrays: Any, axis: Any = 0) -> Node:
     if len(ranks) > 1 or 0 in ranks:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
         raise RankError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
-    axis = known_number(axis)
+    axis = shaping.known_number(axis)
     if isinstance(axis, Node) and not axis.ndim and axis.type.dtype in INTEGERS:
         return _along_any(nodes, axis)
-    return ops.concatenate(nodes, normalise_axis(axis, nodes[0].ndim, "concatenate"))
+    return ops.concatenate(nodes, shaping.normalise_axis(axis, nodes[0].ndim, "concatenate"))
 
 
 def _along_any(nodes: Sequence[Node], axis: Node) -> Node:
@@ -116,7 +106,7 @@ def stack(arrays: Any, *more: Any, axis: int = 0) -> Node:
     if len({node.ndim for node in nodes}) > 1:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
         raise ShapeError(f"stack: the arrays must have one shape: {shown}")
-    place = normalise_axis(axis, nodes[0].ndim + 1, "stack")
+    place = shaping.normalise_axis(axis, nodes[0].ndim + 1, "stack")
     return ops.concatenate([ops.expand(node, (place,)) for node in nodes], place)
 
 
@@ -130,7 +120,7 @@ def hstack(arrays: Any) -> Node:
     >>> T.hstack([T.constant([1, 2]), T.constant([3])]).eval()
     array([1, 2, 3])
     """
-    nodes = _listed(atleast_1d(*arrays))
+    nodes = _listed(shaping.atleast_1d(*arrays))
     return concatenate(nodes, 0 if nodes[0].ndim == 1 else 1)
 
 
@@ -141,18 +131,18 @@ def vstack(arrays: Any) -> Node:
     array([[1, 2],
            [3, 4]])
     """
-    return concatenate(_listed(atleast_2d(*arrays)), 0)
+    return concatenate(_listed(shaping.atleast_2d(*arrays)), 0)
 
 
 def dstack(arrays: Any) -> Node:
     """Arrays along the third axis."""
-    return concatenate(_listed(atleast_3d(*arrays)), 2)
+    return concatenate(_listed(shaping.atleast_3d(*arrays)), 2)
 
 
 def column_stack(arrays: Any) -> Node:
     """Vectors as the columns of a matrix, matrices side by side."""
     nodes = [as_node(x) for x in arrays]
-    return concatenate([node if node.ndim > 1 else ops.expand(flatten(node), (1,)) for node in nodes], 1)
+    return concatenate([node if node.ndim > 1 else ops.expand(shaping.flatten(node), (1,)) for node in nodes], 1)
 
 
 # --- apart ----------------------------------------------------------------------------------------------------------
@@ -180,12 +170,11 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
         >>> [part.eval().tolist() for part in T.split(T.arange(4), [1, 3], 2)]
         [[0], [1, 2, 3]]
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"split of {describe(node)} of type {node.type}")
-    place = normalise_axis(axis, node.ndim, what)
+    node, what = shaping.operand("split", x)
+    place = shaping.normalise_axis(axis, node.ndim, what)
     length = node.type.shape[place]
     if n_splits is not None:
-        lengths = as_shape(splits_size, what, n_splits)
+        lengths = shaping.as_shape(splits_size, what, n_splits)
         if len(lengths) != n_splits:
             raise ShapeError(f"{what}: {len(lengths)} sizes for {n_splits} parts")
         ops.check_naturals(lengths, what)
@@ -205,7 +194,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
 
 
 def _part_count(value: Any, what: str) -> int:
-    value = known_number(value)
+    value = shaping.known_number(value)
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise GraphValueError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
     return int(value)
@@ -224,9 +213,8 @@ def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
     >>> [part.eval().tolist() for part in T.array_split(T.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"array_split of {describe(node)} of type {node.type}")
-    place = normalise_axis(axis, node.ndim, what)
+    node, what = shaping.operand("array_split", x)
+    place = shaping.normalise_axis(axis, node.ndim, what)
     if isinstance(sections, (list, tuple, np.ndarray)):
         return _split_at(node, list(sections), place)
     count = _part_count(sections, what)
@@ -246,9 +234,8 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
     array([[1, 2, 1, 2],
            [1, 2, 1, 2]])
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"tile of {describe(node)} of type {node.type}")
-    times = list(as_shape(reps, what, ndim))
+    node, what = shaping.operand("tile", x)
+    times = list(shaping.as_shape(reps, what, ndim))
     ops.check_naturals(times, what)
     node = ops.expand(node, range(max(len(times) - node.ndim, 0)))
     times = [*(1 for _ in range(node.ndim - len(times))), *times]
@@ -268,15 +255,15 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
         >>> T.repeat(T.constant([1, 2]), [1, 3]).eval()
         array([1, 2, 2, 2])
     """
-    node = as_node(x) if axis is not None else flatten(x)
-    what = lazy_text(lambda: f"repeat of {describe(node)} of type {node.type}")
-    place = normalise_axis(axis or 0, node.ndim, what)
+    node = as_node(x) if axis is not None else shaping.flatten(x)
+    what = shaping.label_operand("repeat", node)
+    place = shaping.normalise_axis(axis or 0, node.ndim, what)
     count = as_node(repeats)
     if count.ndim == 1 and sizes.equal(count.type.shape[0], 1):
         count = ops.drop(count, (0,))
     if count.ndim:
         return _repeat_each(node, count, place, what)
-    times, length = as_size(count, lazy_text(lambda: f"{what}: repeats")), node.type.shape[place]
+    times, length = shaping.as_size(count, lazy_text(lambda: f"{what}: repeats")), node.type.shape[place]
     ops.check_naturals((times,), what)
     shape = list(node.type.shape)
     wide = ops.broadcast_to(ops.expand(node, (place + 1,)), (*shape[: place + 1], times, *shape[place + 1 :]))
@@ -317,11 +304,11 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Node:
     """
     node = as_node(x)
     if axis is None:
-        return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)
-    axes = normalise_axes(axis, node.ndim, lazy_text(lambda: f"roll of {describe(node)} of type {node.type}"))
+        return ops.reshape(roll(shaping.flatten(node), shift, 0), node.type.shape)
+    axes = shaping.normalise_axes(axis, node.ndim, shaping.label_operand("roll", node))
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     for place, one in zip(axes, shifts, strict=True):
-        node = _roll(node, as_size(one, "roll: the shift"), place)
+        node = _roll(node, shaping.as_size(one, "roll: the shift"), place)
     return node
 
 

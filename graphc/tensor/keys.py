@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, refuse_masked
-from graphc.errors import GraphValueError, IndexKindError, IndexOutOfBounds, RankError, ShapeError
+from graphc.errors import GraphValueError, IndexKindError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
@@ -21,7 +21,7 @@ from graphc.ops import index, recur, reduce, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.startup.record import record
 from graphc.tensor.elementary import where as choose
-from graphc.tensor.shaping import as_size, flatten, specify_shape, vector_items, vector_of
+from graphc.tensor.shaping import as_size, flatten, label_operand, of_rank, specify_shape, vector_items, vector_of
 
 # --- items -----------------------------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ def _is_static(key: slice) -> bool:
 
 def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
     """A key as one item for each axis, and None for each new one; `x` with its sizes checked against masks."""
-    what = lazy_text(lambda: f"index of {describe(x)} of type {x.type}")
+    what = label_operand("index", x)
     listed = isinstance(key, list) and any(isinstance(part, slice) for part in key)  # as Theano takes it
     parts = list(key) if listed or isinstance(key, tuple) else [key]
     masks = [_mask(part, what) for part in parts]
@@ -306,9 +306,7 @@ def coordinates(mask: Node) -> tuple[Node, ...]:
 
 
 def _true(name: str, x: Any) -> Node:
-    node = as_node(x)
-    if node.ndim == 0:
-        raise RankError(f"{name} of {describe(node)} of type {node.type}: a scalar has no positions")
+    node = of_rank(x, f"{name} of {{}}: a scalar has no positions", 1)
     return cast(node, "bool")
 
 

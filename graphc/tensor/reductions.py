@@ -21,7 +21,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import recur, reduce as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.elementary import isclose, stop_gradient
-from graphc.tensor.shaping import as_axis, flatten, normalise_axes, normalise_axis, vector_items
+from graphc.tensor.shaping import as_axis, flatten, label_operand, normalise_axes, normalise_axis, vector_items
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 
 def _axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     """The reduced axes in ascending order."""
-    return tuple(sorted(normalise_axes(axis, x.ndim, lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}"))))
+    return tuple(sorted(normalise_axes(axis, x.ndim, label_operand(name, x))))
 
 
 def _reduce(name: str, x: Node, axis: Any, keepdims: bool) -> Node:
@@ -173,6 +173,9 @@ def mean(
     return average if dtype is None else cast(average, resolve_dtype(dtype))
 
 
+mean_of = mean
+
+
 def var(
     x: Any,
     axis: Any = None,
@@ -182,11 +185,13 @@ def var(
     dtype: Any = None,
     *,
     where: Any = True,
+    mean: Any = None,
 ) -> Node:
     """The mean squared deviation from the mean over `axis`, of the elements that `where` marks.
 
     It is divided by the number of elements less `ddof`, and is float64 of integers unless `dtype` is given. `corrected`
-    (Theano's) subtracts the square of the mean deviation, which only rounding makes other than 0.
+    (Theano's) subtracts the square of the mean deviation, which only rounding makes other than 0. `mean`: the mean,
+    with axes of size 1 for those it is over, where it is known.
 
         >>> T.var(T.constant([1.0, 3.0]), ddof=1).eval()
         array(2.)
@@ -197,13 +202,13 @@ def var(
     if dtype is not None or not is_float(node.type.dtype):
         node = cast(node, "float64" if dtype is None else resolve_dtype(dtype))
     axes = _axes("var", node, axis)
-    centred = elementwise("sub", node, mean(node, axes, keepdims=True, where=where))
+    centred = elementwise("sub", node, mean_of(node, axes, keepdims=True, where=where) if mean is None else mean)
     number = _count_taking_part("var", node, axes, where, keepdims, node.type.dtype)
     divisor = elementwise("maximum", elementwise("sub", number, ddof), 0) if ddof else number
     squares = sum(elementwise("sqr", centred), axes, keepdims=keepdims, where=where)
     spread = elementwise("true_div", squares, divisor)
     if corrected:
-        spread = elementwise("sub", spread, elementwise("sqr", mean(centred, axes, keepdims=keepdims, where=where)))
+        spread = elementwise("sub", spread, elementwise("sqr", mean_of(centred, axes, keepdims=keepdims, where=where)))
     return spread
 
 
@@ -216,13 +221,14 @@ def std(
     dtype: Any = None,
     *,
     where: Any = True,
+    mean: Any = None,
 ) -> Node:
     """The square root of `var`, whose arguments and errors are the same.
 
     >>> T.std(T.constant([1.0, 3.0])).eval()
     array(1.)
     """
-    return elementwise("sqrt", var(x, axis, ddof, keepdims, corrected, dtype, where=where))
+    return elementwise("sqrt", var(x, axis, ddof, keepdims, corrected, dtype, where=where, mean=mean))
 
 
 def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Node:
@@ -474,7 +480,7 @@ def _running(name: str, function: Any, x: Any, axis: int | None, dtype: Any) -> 
     node = as_node(x) if axis is not None else flatten(x)
     kind = accumulator(node.type.dtype) if dtype is None else resolve_dtype(dtype)
     node = cast(cast(node, kind), accumulator(kind))
-    place = normalise_axis(axis or 0, node.ndim, lazy_text(lambda: f"{name} of {describe(node)} of type {node.type}"))
+    place = normalise_axis(axis or 0, node.ndim, label_operand(name, node))
     return cast(function(node, place), kind)
 
 

@@ -23,13 +23,12 @@ from graphc.ops import index as ops, shape as layout
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, convert_to, elementwise, is_number
-from graphc.tensor import elementary as el
+from graphc.tensor import elementary as el, shaping
 from graphc.tensor.creation import arange, linspace, ones, tri
 from graphc.tensor.indexing import compressed, getitem, set_subtensor, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.keys import coordinates, flatnonzero
 from graphc.tensor.reductions import all as all_of
-from graphc.tensor.shaping import as_axis, as_shape, as_size, broadcast_arrays, flatten, normalise_axis
 from graphc.tensor.special import i0
 
 __all__ = [
@@ -52,7 +51,7 @@ def _integers(what: str, x: Any) -> Node:
 
 def _grid(shape: Sequence[Size], axis: int) -> Node:
     """The coordinate along `axis` of every element of an array of `shape`."""
-    return layout.broadcast_to(as_axis(layout.iota(shape[axis]), axis, len(shape)), shape)
+    return layout.broadcast_to(shaping.as_axis(layout.iota(shape[axis]), axis, len(shape)), shape)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
@@ -63,9 +62,9 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
     """
     node, index = as_node(x), _integers("take_along_axis", indices)
     if axis is None:
-        node, axis = flatten(node), 0
-    what = f"take_along_axis of {describe(node)} of type {node.type}"
-    place = normalise_axis(axis, node.ndim, what)
+        node, axis = shaping.flatten(node), 0
+    what = shaping.label_operand("take_along_axis", node)
+    place = shaping.normalise_axis(axis, node.ndim, what)
     if index.ndim != node.ndim:
         raise RankError(f"{what}: the indices {describe(index)} of type {index.type} have another rank")
     if node.ndim == 1:
@@ -226,7 +225,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     count = asked_size(multi_index.type.shape[0]) if isinstance(multi_index, Node) and multi_index.ndim else None
     if isinstance(multi_index, Node) and not isinstance(count, int):
         raise GraphTypeError(f"ravel_multi_index: {describe(multi_index)} is no tuple, with an array for each axis")
-    shape = as_shape(dims, "ravel_multi_index", len(multi_index))
+    shape = shaping.as_shape(dims, "ravel_multi_index", len(multi_index))
     items = [cast(_integers("ravel_multi_index", one), "int64") for one in multi_index]
     modes = [mode] * len(items) if isinstance(mode, str) else list(mode)
     if len(items) != len(shape) or len(modes) != len(items) or order not in ("C", "F"):
@@ -261,7 +260,7 @@ def unravel_index(
     order: "C" or "F". ndim: how many axes there are, where `shape` is a vector of unknown length. `dims` is Theano's
     name of `shape`.
     """
-    target = as_shape(shape if dims is None else dims, "unravel_index", ndim)
+    target = shaping.as_shape(shape if dims is None else dims, "unravel_index", ndim)
     index = cast(_integers("unravel_index", indices), "int64")
     if order not in ("C", "F"):
         raise GraphValueError(f"unravel_index: order {order!r} is not C or F")
@@ -277,7 +276,7 @@ def unravel_index(
 
 def diag_indices(n: Any, ndim: int = 2) -> tuple[Node, ...]:
     """The positions of the main diagonal of an array with `ndim` axes of size `n`."""
-    return (layout.iota(as_size(n, "diag_indices: n")),) * ndim
+    return (layout.iota(shaping.as_size(n, "diag_indices: n")),) * ndim
 
 
 def diag_indices_from(x: Any) -> tuple[Node, ...]:
@@ -348,9 +347,7 @@ def fill_diagonal(x: Any, val: Any) -> Node:
     `x` is a matrix, or has equal sizes along all its axes; a tall matrix is filled down to its shorter side (Theano's,
     and NumPy's without `wrap`).
     """
-    node = as_node(x)
-    if node.ndim < 2:
-        raise RankError(f"fill_diagonal of {describe(node)} of type {node.type}: it has less than two axes")
+    node = shaping.of_rank(x, "fill_diagonal of {}: it has less than two axes", 2)
     count = sizes.minimum(*node.type.shape) if node.ndim == 2 else _only_size(node, "fill_diagonal")
     line = layout.iota(count)
     return set_subtensor(getitem(node, (line,) * node.ndim), val)
@@ -358,9 +355,7 @@ def fill_diagonal(x: Any, val: Any) -> Node:
 
 def fill_diagonal_offset(x: Any, val: Any, offset: Any) -> Node:
     """A copy of the matrix `x` with the scalar `val` on the diagonal `offset` above (below 0: below) the main one."""
-    node = as_node(x)
-    if node.ndim != 2:
-        raise RankError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
+    node = shaping.of_rank(x, "fill_diagonal_offset of {}: it is no matrix", 2, 2)
     row, column = (_grid(node.type.shape, axis) for axis in (0, 1))
     return el.where(el.equal(column, el.add(row, offset)), cast(as_node(val), node.type.dtype), node)
 
@@ -391,8 +386,8 @@ class Grid:
             return _line(key)
         lines = [_line(one) for one in key]
         dtype = promote(*(line.type.dtype for line in lines))
-        axes = [as_axis(cast(line, dtype), axis, len(lines)) for axis, line in enumerate(lines)]
-        return axes if self.is_open else stack(broadcast_arrays(*axes))
+        axes = [shaping.as_axis(cast(line, dtype), axis, len(lines)) for axis, line in enumerate(lines)]
+        return axes if self.is_open else stack(shaping.broadcast_arrays(*axes))
 
     def __repr__(self) -> str:
         return f"<{self.__name__}>"
@@ -439,9 +434,9 @@ mgrid, ogrid = Grid("mgrid", False), Grid("ogrid", True)
 
 def indices(dimensions: Any, dtype: Any = "int64", sparse: bool = False) -> Any:
     """The coordinates in an array of shape `dimensions` along a new first axis; a broadcasting tuple if `sparse`."""
-    shape = as_shape(dimensions, "indices")
+    shape = shaping.as_shape(dimensions, "indices")
     name = np.dtype(dtype).name
-    lines = [as_axis(cast(layout.iota(size), name), axis, len(shape)) for axis, size in enumerate(shape)]
+    lines = [shaping.as_axis(cast(layout.iota(size), name), axis, len(shape)) for axis, size in enumerate(shape)]
     if sparse:
         return tuple(lines)
     return stack([layout.broadcast_to(line, shape) for line in lines])
@@ -456,22 +451,20 @@ def ix_(*args: Any) -> tuple[Node, ...]:
             raise RankError(f"ix_: {describe(node)} of type {node.type} is no vector")
         if node.type.dtype == "bool":
             node = flatnonzero(node)
-        found.append(as_axis(node, axis, len(args)))
+        found.append(shaping.as_axis(node, axis, len(args)))
     return tuple(found)
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = "float64", **kwargs: Any) -> Any:
     """`function` of the coordinates of an array of `shape`."""
     grids = indices(shape, dtype)
-    return function(*(grids[axis] for axis in range(len(as_shape(shape, "fromfunction")))), **kwargs)
+    return function(*(grids[axis] for axis in range(len(shaping.as_shape(shape, "fromfunction")))), **kwargs)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N803 - NumPy's name
     """The powers of the elements of a vector as the columns of a matrix, N of them (as many as elements)."""
-    node = as_node(x)
-    if node.ndim != 1:
-        raise RankError(f"vander of {describe(node)} of type {node.type}: it is no vector")
-    count = node.type.shape[0] if N is None else as_size(N, "vander: N")
+    node = shaping.of_rank(x, "vander of {}: it is no vector", 1, 1)
+    count = node.type.shape[0] if N is None else shaping.as_size(N, "vander: N")
     power = layout.iota(count)
     if not increasing:
         power = power[::-1]
@@ -489,7 +482,7 @@ def _window(name: str, m: Any, value: Callable[[Node], Node]) -> Node:
         raise GraphTypeError(f"{name}: the number of points is a whole number, not {describe(count)} of {count.type}")
     held = elementwise("maximum", cast(count, "int64"), 0)
     last = cast(elementwise("maximum", held - 1, 1), "float64")
-    place = cast(layout.iota(as_size(held, name)), "float64")
+    place = cast(layout.iota(shaping.as_size(held, name)), "float64")
     return el.where(el.less_equal(count, 1), 1.0, value((2.0 * place - last) / last))
 
 

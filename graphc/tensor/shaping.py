@@ -114,16 +114,13 @@ def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "giv
         if not isinstance(length, int):
             raise GraphTypeError(f"{what}: the length of {describe(shape)}, and so the rank, is not known: {instead}")
         if items is None:
-            items = [_folded(_element(shape, position)) for position in range(length)]
+            one, steps = literal(1, "int64"), {"steps": (1,)}
+            parts = [make(OPS["subtensor"], (shape, literal(k, "int64"), one), steps) for k in range(length)]
+            items = [_folded(ops.drop(part, (0,))) for part in parts]
         return tuple(items)
     if isinstance(shape, Iterable) and not isinstance(shape, (str, Node)):
         return tuple(as_size(size, lazy_text(lambda: f"{what}: a size")) for size in shape)
     return (as_size(shape, lazy_text(lambda: f"{what}: a size")),)
-
-
-def _element(vector: Node, position: int) -> Node:
-    part = make(OPS["subtensor"], (vector, literal(position, "int64"), literal(1, "int64")), {"steps": (1,)})
-    return ops.drop(part, (0,))
 
 
 def vector_of(shape: Sequence[Size]) -> Node:
@@ -206,6 +203,25 @@ def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
     return axes
 
 
+def label_operand(function: str, node: Node) -> str:
+    """The first words of a message: a function and the node that it is applied to; made when they are read."""
+    return lazy_text(lambda: f"{function} of {describe(node)} of type {node.type}")
+
+
+def operand(function: str, x: Any) -> tuple[Node, str]:
+    """An argument of a function as a node, and its label for messages."""
+    node = as_node(x)
+    return node, label_operand(function, node)
+
+
+def of_rank(x: Any, message: str, least: int, most: int | None = None) -> Node:
+    """`x` as a node of `least` to `most` axes. Raises RankError with the message, in which {} is the node."""
+    node = as_node(x)
+    if node.ndim < least or (most is not None and node.ndim > most):
+        raise RankError(message.format(f"{describe(node)} of type {node.type}"))
+    return node
+
+
 def as_axis(vector: Node, axis: int, ndim: int) -> Node:
     """A vector along one of `ndim` axes, ready to broadcast."""
     return ops.expand(vector, [k for k in range(ndim) if k != axis])
@@ -233,13 +249,12 @@ def reshape(
         array([[0, 1],
                [2, 3]])
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"reshape of {describe(node)} of type {node.type}")
+    node, what = operand("reshape", x)
     named = [each for each in (newshape, shape) if each is not None]
     if named and (sizes or len(named) > 1):
         raise ArgumentError(f"{what}: the shape is given more than once")
     given = tuple(named) or sizes
-    if len(given) == 2 and isinstance(given[0], (tuple, list, Node)) and not _is_scalar(given[0]):
+    if len(given) == 2 and (isinstance(given[0], (tuple, list)) or (isinstance(given[0], Node) and given[0].ndim)):
         ndim = given[1]
         given = (given[0],)
     target = as_shape(unpack(given), what, ndim)
@@ -260,10 +275,6 @@ def _first_axis_first(order: str, what: Any) -> bool:
 
 def _reversed(x: Node) -> Node:
     return ops.dimshuffle(x, range(x.ndim)[::-1])
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, Node) and value.ndim == 0
 
 
 def _fill_in(x: Node, target: tuple[Size, ...], what: str) -> tuple[Size, ...]:
@@ -324,7 +335,7 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
         ndim = outdim
     if isinstance(ndim, str):
         ndim, order = 1, ndim
-    what = lazy_text(lambda: f"flatten of {describe(node)} of type {node.type}")
+    what = label_operand("flatten", node)
     if _first_axis_first(order, what):
         if ndim != 1:
             raise GraphValueError(f"{what}: order 'F' makes a vector, not {ndim} axes")
@@ -337,9 +348,7 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
 
 def as_vector(name: str, value: Any) -> Node:
     """A number or a vector as a vector. Raises RankError for more axes."""
-    node = as_node(value)
-    if node.ndim > 1:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
+    node = of_rank(value, f"{name}: {{}} is no vector", 0, 1)
     return flatten(node)
 
 
@@ -398,9 +407,7 @@ def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
     order = None if axes is None else unpack((axes, *more))
     if order is None:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
-    positions = normalise_axes(
-        order, node.ndim, lazy_text(lambda: f"transpose of {describe(node)} of type {node.type}")
-    )
+    positions = normalise_axes(order, node.ndim, label_operand("transpose", node))
     if len(positions) != node.ndim:
         raise GraphValueError(
             f"transpose of {describe(node)} of type {node.type}: axes {order} do not name each of its axes once"
@@ -416,8 +423,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
         >>> T.swapaxes(T.ones((2, 3, 4)), 0, 2).eval().shape
         (4, 3, 2)
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"swapaxes of {describe(node)} of type {node.type}")
+    node, what = operand("swapaxes", x)
     first, second = normalise_axis(axis1, node.ndim, what), normalise_axis(axis2, node.ndim, what)
     order = list(range(node.ndim))
     order[first], order[second] = second, first
@@ -432,8 +438,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Node:
         >>> T.moveaxis(T.ones((2, 3, 4)), 0, -1).eval().shape
         (3, 4, 2)
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"moveaxis of {describe(node)} of type {node.type}")
+    node, what = operand("moveaxis", x)
     origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
     if len(origin) != len(goal):
         raise GraphValueError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
@@ -466,8 +471,7 @@ def squeeze(x: Any, axis: Any = None) -> Node:
         >>> T.squeeze(T.ones((1, 3, 1))).eval().shape
         (3,)
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"squeeze of {describe(node)} of type {node.type}")
+    node, what = operand("squeeze", x)
     axes = normalise_axes(axis, node.ndim, what)
     if axis is None:
         axes = tuple(k for k in axes if asked_equal(node.type.shape[k], 1))
@@ -536,8 +540,7 @@ def broadcast_to(x: Any, shape: Any) -> Node:
     array([[1, 2],
            [1, 2]])
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"broadcast_to of {describe(node)} of type {node.type}")
+    node, what = operand("broadcast_to", x)
     target = as_shape(shape, what, instead=ONE_BY_ONE)
     if len(target) < node.ndim:
         raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
@@ -565,8 +568,7 @@ def specify_shape(x: Any, shape: Any) -> Node:
         >>> T.specify_shape(T.dmatrix("x"), (None, 3)).type.shape[1]
         3
     """
-    node = as_node(x)
-    what = lazy_text(lambda: f"specify_shape of {describe(node)} of type {node.type}")
+    node, what = operand("specify_shape", x)
     given: Sequence[Any] = as_shape(shape, what, node.ndim) if isinstance(shape, Node) else listed(shape)
     if len(given) != node.ndim:
         raise GraphValueError(f"{what}: {len(given)} sizes for {node.ndim} axes")
@@ -582,7 +584,7 @@ def specify_shape(x: Any, shape: Any) -> Node:
 def addbroadcast(x: Any, *axes: int) -> Node:
     """`x`, whose `axes` have size 1 and broadcast from here on; an error at run time where they have another size."""
     node = as_node(x)
-    known = normalise_axes(axes, node.ndim, lazy_text(lambda: f"addbroadcast of {describe(node)} of type {node.type}"))
+    known = normalise_axes(axes, node.ndim, label_operand("addbroadcast", node))
     return specify_shape(node, [1 if axis in known else None for axis in range(node.ndim)])
 
 

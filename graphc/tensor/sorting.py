@@ -27,7 +27,7 @@ from graphc.tensor.indexing import flip, set_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
+from graphc.tensor.shaping import flatten, label_operand, moveaxis, normalise_axis
 
 __all__ = [
     "argpartition", "argsort", "argtopk", "digitize", "intersect1d", "isin", "lexsort", "partition", "searchsorted",
@@ -43,7 +43,7 @@ def _by_rows(x: Any, axis: Any) -> tuple[Node, int]:
         return flatten(node), 0
     if not node.ndim:
         raise RankError(f"topk of {describe(node)} of type {node.type}: a scalar has no axis")
-    place = normalise_axis(axis, node.ndim, f"topk of {describe(node)} of type {node.type}")
+    place = normalise_axis(axis, node.ndim, label_operand("topk", node))
     return moveaxis(node, place, -1), place
 
 
@@ -283,7 +283,7 @@ def unique(
         order = argsort(values)
         shape, place = node.type.shape, 0
     else:
-        place = normalise_axis(axis, node.ndim, f"unique of {describe(node)} of type {node.type}")
+        place = normalise_axis(axis, node.ndim, label_operand("unique", node))
         values = moveaxis(node, place, 0)
         order = ops.lexorder(layout.reshape(values, (values.type.shape[0], sizes.product(values.type.shape[1:]))))
         shape = values.type.shape[:1]

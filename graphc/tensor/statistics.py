@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.arrays.dtypes import DISCRETE, UNSIGNED, is_float, promote
-from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ops import shape as layout
@@ -24,37 +24,12 @@ from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.reduce import reduction
 from graphc.options import options
-from graphc.tensor import elementary as el
+from graphc.tensor import elementary as el, reductions, shaping
 from graphc.tensor.creation import arange, linspace, ones, zeros, zeros_like
 from graphc.tensor.indexing import diagonal, inc_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.products import dot
-from graphc.tensor.reductions import (
-    all as all_of,
-    any as any_of,
-    argmax,
-    argmin,
-    average,
-    cumprod,
-    cumsum,
-    max as max_of,
-    min as min_of,
-    prod,
-    ptp,
-    std,
-    sum as sum_of,
-)
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.shaping import (
-    atleast_2d,
-    flatten,
-    known_number,
-    moveaxis,
-    normalise_axes,
-    normalise_axis,
-    squeeze,
-    transpose,
-)
 from graphc.tensor.sorting import argsort, falls, searchsorted, sort
 from graphc.tensor.variables import resolve_dtype
 
@@ -70,10 +45,8 @@ __all__ = [
 
 def _rows(m: Any) -> Node:
     """A matrix of a vector, which is its row, or of a matrix, in float64."""
-    node = as_node(m)
-    if node.ndim > 2:
-        raise RankError(f"cov of {describe(node)} of type {node.type}: it has more than two axes")
-    wide: Node = atleast_2d(cast(node, "float64"))
+    node = shaping.of_rank(m, "cov of {}: it has more than two axes", 0, 2)
+    wide: Node = shaping.atleast_2d(cast(node, "float64"))
     return wide
 
 
@@ -90,7 +63,7 @@ def _weights(name: str, w: Any) -> Node:
     made = cast(node, "float64")
     for condition, what in conditions:
         said = f"cov: {name} {describe(node)} {what}"
-        made = checked(made, (cast(all_of(condition), "int64"),), said, "value")
+        made = checked(made, (cast(reductions.all(condition), "int64"),), said, "value")
     return made
 
 
@@ -115,24 +88,24 @@ def cov(
     """
     x = _rows(m)
     if not rowvar and as_node(m).ndim == 2:
-        x = transpose(x)
+        x = shaping.transpose(x)
     if y is not None:
         more = _rows(y)
-        x = concatenate([x, more if rowvar or asked_equal(more.type.shape[0], 1) else transpose(more)], 0)
+        x = concatenate([x, more if rowvar or asked_equal(more.type.shape[0], 1) else shaping.transpose(more)], 0)
     less = int(ddof if ddof is not None else not bias)
     if ddof is not None and less != ddof:
         raise GraphValueError(f"cov: ddof {ddof} is not whole")
     weights = [_weights(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
     weight: Node | None = None if not weights else weights[0] * weights[1] if len(weights) == 2 else weights[0]
-    mean = average(x, 1, weight, keepdims=True)
-    total = cast(x.shape[1], x.type.dtype) if weight is None else sum_of(weight)
+    mean = reductions.average(x, 1, weight, keepdims=True)
+    total = cast(x.shape[1], x.type.dtype) if weight is None else reductions.sum(weight)
     divisor = total - less
     if weight is not None and aweights is not None and less:
-        divisor = total - less * sum_of(weight * weights[-1]) / total
+        divisor = total - less * reductions.sum(weight * weights[-1]) / total
     centred = x - mean
-    product = dot(centred, transpose(centred if weight is None else centred * weight))
+    product = dot(centred, shaping.transpose(centred if weight is None else centred * weight))
     scaled = product / el.maximum(divisor, 0)
-    return squeeze(scaled, (0, 1)) if asked_equal(x.type.shape[0], 1) else scaled
+    return shaping.squeeze(scaled, (0, 1)) if asked_equal(x.type.shape[0], 1) else scaled
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
@@ -159,57 +132,61 @@ def _replaced(x: Any, value: Any) -> Node:
     return node if present is None else el.where(present, node, value)
 
 
-def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
+def nansum(
+    x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True
+) -> Node:
     """The sum over `axis` of what is not NaN.
 
     >>> T.nansum(T.constant([1.0, np.nan, 3.0])).eval()
     array(4.)
     """
-    return sum_of(_replaced(x, 0), axis, dtype, keepdims)
+    return reductions.sum(_replaced(x, 0), axis, dtype, keepdims, initial=initial, where=where)
 
 
-def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
+def nanprod(
+    x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True
+) -> Node:
     """The product over `axis` of what is not NaN."""
-    return prod(_replaced(x, 1), axis, dtype, keepdims)
+    return reductions.prod(_replaced(x, 1), axis, dtype, keepdims, initial=initial, where=where)
 
 
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """The running sums along `axis`, in which NaN counts as 0."""
-    return cumsum(_replaced(x, 0), axis, dtype)
+    return reductions.cumsum(_replaced(x, 0), axis, dtype)
 
 
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """The running products along `axis`, in which NaN counts as 1."""
-    return cumprod(_replaced(x, 1), axis, dtype)
+    return reductions.cumprod(_replaced(x, 1), axis, dtype)
 
 
-def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
+def nanmax(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
     """The maximum over `axis` of what is not NaN; NaN where nothing is."""
-    return _nan_extreme(max_of, x, axis, keepdims, -np.inf)
+    return _nan_extreme(reductions.max, x, axis, keepdims, -np.inf, initial, where)
 
 
-def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
+def nanmin(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
     """The minimum over `axis` of what is not NaN; NaN where nothing is."""
-    return _nan_extreme(min_of, x, axis, keepdims, np.inf)
+    return _nan_extreme(reductions.min, x, axis, keepdims, np.inf, initial, where)
 
 
-def _nan_extreme(function: Any, x: Any, axis: Any, keepdims: bool, least: float) -> Node:
+def _nan_extreme(function: Any, x: Any, axis: Any, keepdims: bool, least: float, initial: Any, where: Any) -> Node:
     node, present = _present(x)
-    if present is None:
-        made: Node = function(node, axis, keepdims)
+    if present is None or initial is not None or where is not True:
+        made: Node = function(_replaced(node, least), axis, keepdims, initial=initial, where=where)
         return made
     found = function(el.where(present, node, least), axis, keepdims)
-    return el.where(any_of(present, axis, keepdims), found, np.nan)
+    return el.where(reductions.any(present, axis, keepdims), found, np.nan)
 
 
 def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """The position of the first maximum of what is not NaN along `axis`; a ShapeError at run time where nothing is."""
-    return _nan_position("nanargmax", argmax, x, axis, keepdims, -np.inf)
+    return _nan_position("nanargmax", reductions.argmax, x, axis, keepdims, -np.inf)
 
 
 def nanargmin(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """The position of the first minimum of what is not NaN along `axis`; a ShapeError at run time where nothing is."""
-    return _nan_position("nanargmin", argmin, x, axis, keepdims, np.inf)
+    return _nan_position("nanargmin", reductions.argmin, x, axis, keepdims, np.inf)
 
 
 def _nan_position(name: str, function: Any, x: Any, axis: Any, keepdims: bool, least: float) -> Node:
@@ -218,44 +195,56 @@ def _nan_position(name: str, function: Any, x: Any, axis: Any, keepdims: bool, l
         made: Node = function(node, axis, keepdims)
         return made
     found = function(el.where(present, node, least), axis, keepdims)
-    anything = cast(all_of(any_of(present, axis, keepdims)), "int64")
+    anything = cast(reductions.all(reductions.any(present, axis, keepdims)), "int64")
     return checked(found, (anything,), f"{name} of {describe(node)}: all elements are NaN", "shape")
 
 
-def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
+def _marked(x: Any, where: Any) -> Node:
+    """`x`, with NaN for the elements that `where` does not mark."""
+    node = as_node(x)
+    if where is True:
+        return node
+    return el.where(where, node if is_float(node.type.dtype) else cast(node, "float64"), np.nan)
+
+
+def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
     """The mean over `axis` of what is not NaN; NaN where nothing is.
 
     >>> T.nanmean(T.constant([1.0, np.nan, 3.0])).eval()
     array(2.)
     """
-    node, present = _present(x)
+    node, present = _present(_marked(x, where))
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     count = _count_present(values, present, axis, keepdims)
-    return sum_of(values if present is None else el.where(present, values, 0), axis, keepdims=keepdims) / count
+    return reductions.sum(values if present is None else el.where(present, values, 0), axis, keepdims=keepdims) / count
 
 
 def _count_present(x: Node, present: Node | None, axis: Any, keepdims: bool) -> Node:
     """The number of elements that are not NaN, in the dtype of `x`."""
     filled = elementwise("equal", zeros_like(x, "int8"), 0) if present is None else present
-    return cast(sum_of(filled, axis, keepdims=keepdims), x.type.dtype)
+    return cast(reductions.sum(filled, axis, keepdims=keepdims), x.type.dtype)
 
 
-def nanvar(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Node:
+def nanvar(
+    x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, *, where: Any = True
+) -> Node:
     """The variance over `axis` of what is not NaN; NaN where no more than `ddof` are."""
-    node, present = _present(x)
+    node, present = _present(_marked(x, where))
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     away = values - nanmean(values, axis, keepdims=True)
     squares = away * away if present is None else el.where(present, away * away, 0)
     divisor = _count_present(values, present, axis, keepdims) - ddof
-    spread = sum_of(squares, axis, keepdims=keepdims) / divisor
+    spread = reductions.sum(squares, axis, keepdims=keepdims) / divisor
     return el.where(elementwise("greater", divisor, 0), spread, literal(np.nan, inside))
 
 
-def nanstd(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Node:
+def nanstd(
+    x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, *, where: Any = True
+) -> Node:
     """The square root of `nanvar`."""
-    return el.sqrt(nanvar(x, axis, dtype, ddof, keepdims))
+    return el.sqrt(nanvar(x, axis, dtype, ddof, keepdims, where=where))
 
 
 # --- running sums ---------------------------------------------------------------------------------------------------
@@ -263,21 +252,21 @@ def nanstd(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 
 def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
     """`cumsum` along `axis`, which a vector need not name; with `include_initial` a 0 comes first."""
-    return _cumulative("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
+    return _cumulative("cumulative_sum", reductions.cumsum, x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
     """`cumprod` along `axis`, which a vector need not name; with `include_initial` a 1 comes first."""
-    return _cumulative("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
+    return _cumulative("cumulative_prod", reductions.cumprod, x, axis, dtype, include_initial, 1)
 
 
 def _cumulative(name: str, function: Any, x: Any, axis: int | None, dtype: Any, initial: bool, first: int) -> Node:
     node = as_node(x)
     if axis is None and node.ndim > 1:
         raise ShapeError(f"{name} of {describe(node)} of type {node.type}: say which axis")
-    what = f"{name} of {describe(node)} of type {node.type}"
-    place = 0 if axis is None else normalise_axis(axis, max(node.ndim, 1), what)
-    made: Node = function(node if node.ndim else flatten(node), place, dtype)
+    what = shaping.label_operand(name, node)
+    place = 0 if axis is None else shaping.normalise_axis(axis, max(node.ndim, 1), what)
+    made: Node = function(node if node.ndim else shaping.flatten(node), place, dtype)
     if not initial:
         return made
     shape = [1 if k == place else size for k, size in enumerate(made.type.shape)]
@@ -380,7 +369,9 @@ def _quantile(
     if method not in METHODS:
         raise GraphValueError(f"{what}: method {method!r} must be one of {', '.join(METHODS)}")
     node = as_node(x)
-    axes = normalise_axes(tuple(range(node.ndim)) if axis is None else axis, node.ndim, f"{what} of {describe(node)}")
+    axes = shaping.normalise_axes(
+        tuple(range(node.ndim)) if axis is None else axis, node.ndim, f"{what} of {describe(node)}"
+    )
     others = [place for place in range(node.ndim) if place not in axes]
     shape = node.type.shape
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
@@ -389,8 +380,10 @@ def _quantile(
     is_element = method in ELEMENTS or (method == "linear" and not is_float(part.type.dtype))
     kind = rows.type.dtype if is_element else _kind(rows.type.dtype, q, part.type.dtype)
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements", of_none)
-    number = _count_in_rows(rows) if without_nan and is_float(kind) else rows.shape[-1]
-    low, high, rest = _places(cast(flatten(part), "float64"), cast(number, "float64"), method)
+    number = rows.shape[-1]
+    if without_nan and is_float(kind):
+        number = cast(el.logical_not(el.isnan(rows)), "int64").sum(axis=-1, keepdims=True)
+    low, high, rest = _places(cast(shaping.flatten(part), "float64"), cast(number, "float64"), method)
     if number.ndim:
         first, second = (take_along_axis(ranked, place, -1) for place in (low, high))
         is_lost = elementwise("less", number, 1)
@@ -398,7 +391,7 @@ def _quantile(
         first, second = ranked[..., low], ranked[..., high]
         is_lost = el.isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
     found = first if is_element else _between(first, second, cast(rest, kind))
-    found = moveaxis(el.where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
+    found = shaping.moveaxis(el.where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
     if keepdims:
         kept = [1 if place in axes else size for place, size in enumerate(shape)]
     return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
@@ -444,11 +437,6 @@ def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
     wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
     size = el.maximum(ranked.shape[-1], 1)
     return wide[..., :size]
-
-
-def _count_in_rows(rows: Node) -> Node:
-    """The number of elements of each row that are not NaN."""
-    return cast(el.logical_not(el.isnan(rows)), "int64").sum(axis=-1, keepdims=True)
 
 
 def _places(q: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
@@ -522,7 +510,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise GraphValueError(f"histogram: bins={bins!r} is no rule; there are {', '.join(RULES)}")
     if isinstance(bins, str) and weights is not None:
         raise GraphTypeError(f"histogram: no rule, bins={bins!r}, is for numbers with weights")
-    bins = known_number(bins)
+    bins = shaping.known_number(bins)
     if not isinstance(bins, int | np.integer | str):
         edges = as_node(bins)
         if edges.ndim == 1:
@@ -531,7 +519,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
                 edges, [cast(rises, "int64")], f"histogram: the edges {describe(edges)} do not rise", "shape"
             )
         raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
-    first, last = _ends(flatten(as_node(x))) if range is None else map(as_node, range)
+    first, last = _ends(shaping.flatten(as_node(x))) if range is None else map(as_node, range)
     kind = as_node(x).type.dtype if is_float(as_node(x).type.dtype) else "float64"
     first, last = cast(first, kind), cast(last, kind)
     numbers = el.logical_and(el.isfinite(first), el.isfinite(last))
@@ -542,7 +530,9 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     first, last = el.where(is_point, first - 0.5, first), el.where(is_point, last + 0.5, last)
     count: Any = bins
     if isinstance(bins, str):
-        count = bins_by_rule(bins, cast(flatten(as_node(x)), kind), first, last, not is_float(as_node(x).type.dtype))
+        count = bins_by_rule(
+            bins, cast(shaping.flatten(as_node(x)), kind), first, last, not is_float(as_node(x).type.dtype)
+        )
     return cast(linspace(first, last, count + 1), kind)
 
 
@@ -566,15 +556,15 @@ def histogram(
         [[2, 1], [1.0, 3.0, 5.0]]
     """
     edges = histogram_bin_edges(x, bins, range, weights)
-    values = flatten(as_node(x))
+    values = shaping.flatten(as_node(x))
     inner, outer = edges[:-1], edges[-1:]
     if weights is None:
         ranked = sort(values)
         below = concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)
     else:
         order = argsort(values)
-        amounts = flatten(as_node(weights))[order]
-        sums = concatenate([zeros((1,), amounts.type.dtype), cumsum(amounts)], 0)
+        amounts = shaping.flatten(as_node(weights))[order]
+        sums = concatenate([zeros((1,), amounts.type.dtype), reductions.cumsum(amounts)], 0)
         ranked = values[order]
         below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
     counts = below[1:] - below[:-1]
@@ -604,7 +594,7 @@ def histogramdd(
         # what lies on the last edge is in the last bin; on both sides there is one more, for what is outside
         number = searchsorted(line, column, "right") - cast(elementwise("equal", column, line[-1]), "int64")
         place, total = place * (line.shape[0] + 1) + number, total * (line.shape[0] + 1)
-    amounts = ones(place.shape, "float64") if weights is None else cast(flatten(as_node(weights)), "float64")
+    amounts = ones(place.shape, "float64") if weights is None else cast(shaping.flatten(as_node(weights)), "float64")
     counts = inc_subtensor(zeros((total,), "float64")[place], amounts)
     whole = layout.reshape(counts, [sizes.add(line.type.shape[0], 1) for line in edges])
     found = whole[(slice(1, -1),) * len(edges)]
@@ -619,7 +609,7 @@ def histogramdd(
 def _coordinates(sample: Any) -> list[Node]:
     """The vectors of the points' coordinates."""
     if isinstance(sample, list | tuple):
-        return [flatten(as_node(each)) for each in sample]
+        return [shaping.flatten(as_node(each)) for each in sample]
     points = as_node(sample)
     if points.ndim == 1:
         return [points]
@@ -658,38 +648,21 @@ def _like(x: Node, number: Node) -> Node:
     return cast(number, x.type.dtype)
 
 
-def _by_square_root(x: Node, count: Node, first: Node, last: Node) -> Node:
-    return ptp(x) / _like(x, el.sqrt(count))
-
-
-def _sturges(x: Node, count: Node, first: Node, last: Node) -> Node:
-    return ptp(x) / _like(x, el.log2(count) + 1.0)
-
-
-def _rice(x: Node, count: Node, first: Node, last: Node) -> Node:
-    return ptp(x) / _like(x, 2.0 * count ** (1.0 / 3.0))
-
-
-def _scott(x: Node, count: Node, first: Node, last: Node) -> Node:
-    return _like(x, (24.0 * math.sqrt(math.pi) / count) ** (1.0 / 3.0)) * std(x)
-
-
 def _doane(x: Node, count: Node, first: Node, last: Node) -> Node:
     """Sturges' rule with an allowance for skewness."""
-    width = std(x)
+    width = reductions.std(x)
     is_known = el.logical_and(elementwise("greater", count, 2.0), elementwise("greater", width, 0.0))
     skewness = (((x - x.mean()) / el.where(is_known, width, 1.0)) ** 3).mean()
     usual = el.sqrt(6.0 * el.maximum(count - 2.0, 1.0) / ((count + 1.0) * (count + 3.0)))
-    return _like(x, el.where(is_known, ptp(x) / (1.0 + el.log2(count) + el.log2(1.0 + abs(skewness) / usual)), 0.0))
-
-
-def _freedman_diaconis(x: Node, count: Node, first: Node, last: Node) -> Node:
-    return 2.0 * (percentile(x, 75) - percentile(x, 25)) * _like(x, count ** (-1.0 / 3.0))
+    return _like(
+        x, el.where(is_known, reductions.ptp(x) / (1.0 + el.log2(count) + el.log2(1.0 + abs(skewness) / usual)), 0.0)
+    )
 
 
 def _automatic(x: Node, count: Node, first: Node, last: Node) -> Node:
-    widest = el.maximum(_freedman_diaconis(x, count, first, last), 0.5 * _by_square_root(x, count, first, last))
-    return el.minimum(widest, _sturges(x, count, first, last))
+    """The rule of Freedman and Diaconis, but no less than half that of the square root, and no more than Sturges'."""
+    fd, root, sturges = (RULES[rule](x, count, first, last) for rule in ("fd", "sqrt", "sturges"))
+    return el.minimum(el.maximum(fd, 0.5 * root), sturges)
 
 
 def _stone(x: Node, count: Node, first: Node, last: Node) -> Node:
@@ -700,19 +673,26 @@ def _stone(x: Node, count: Node, first: Node, last: Node) -> Node:
     below = searchsorted(sort(x), elementwise("where", elementwise("less", place, bins), edges, math.inf))
     shares = (below[:, 1:] - below[:, :-1]) / count
     error = (2.0 - (count + 1.0) * (shares * shares).sum(axis=1)) * bins[:, 0]
-    is_known = el.logical_and(elementwise("greater", count, 1.0), elementwise("greater", ptp(x), 0.0))
-    return _like(x, el.where(is_known, ptp(x) / (argmin(error) + 1), 0.0))
+    is_known = el.logical_and(elementwise("greater", count, 1.0), elementwise("greater", reductions.ptp(x), 0.0))
+    return _like(x, el.where(is_known, reductions.ptp(x) / (reductions.argmin(error) + 1), 0.0))
+
+
+def _over(parts: Callable[[Node], Node]) -> Rule:
+    """The range over a number of bins, which follows from how many numbers there are."""
+    return lambda x, count, first, last: reductions.ptp(x) / _like(x, parts(count))
 
 
 RULES: Mapping[str, Rule] = {
     "auto": _automatic,
     "doane": _doane,
-    "fd": _freedman_diaconis,
-    "rice": _rice,
-    "scott": _scott,
-    "sqrt": _by_square_root,
+    "fd": lambda x, count, first, last: 2.0 * (percentile(x, 75) - percentile(x, 25)) * _like(x, count ** (-1.0 / 3.0)),
+    "rice": _over(lambda count: 2.0 * count ** (1.0 / 3.0)),
+    "scott": lambda x, count, first, last: (
+        _like(x, (24.0 * math.sqrt(math.pi) / count) ** (1.0 / 3.0)) * reductions.std(x)
+    ),
+    "sqrt": _over(el.sqrt),
     "stone": _stone,
-    "sturges": _sturges,
+    "sturges": _over(lambda count: el.log2(count) + 1.0),
 }
 
 

@@ -125,10 +125,6 @@ def _alloc_diag(offset: int = 0, axis1: int = 0, axis2: int = 1) -> Callable[[An
     return make
 
 
-def _ifelse(n_outs: int, as_view: bool = False, gpu: bool = False, name: str | None = None) -> Callable[..., Any]:
-    return lambda condition, *values: ifelse(condition, list(values[:n_outs]), list(values[n_outs:]), name)
-
-
 def _rebroadcast(*axes: tuple[int, bool]) -> Callable[[Any], Any]:
     def make(x: Any) -> Any:
         for axis, is_one in axes:
@@ -149,10 +145,6 @@ def _top_k(
 def _increased(inplace: bool = False, set_instead_of_inc: bool = False) -> Callable[..., Any]:
     change = indexing.set_subtensor if set_instead_of_inc else indexing.inc_subtensor
     return lambda x, y, *index: change(variables.as_tensor(x)[index], y)
-
-
-def _softmax_grad(dy: Any, sm: Any) -> Any:
-    return dy * sm - (dy * sm).sum(axis=1, keepdims=True) * sm
 
 
 def _cumulated(axis: Any = None, mode: str = "add") -> Callable[..., Any]:
@@ -259,7 +251,12 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Ger": ("gemm", lambda destructive=False: lambda matrix, a, x, y: matrix + a * products.outer(x, y)),
     "GradClip": ("grad_clip", lambda low, high: lambda x: grad_clip(x, low, high)),
     "GradScale": ("grad_scale", lambda multiplier: lambda x: grad_scale(x, multiplier)),
-    "IfElse": ("cond", _ifelse),
+    "IfElse": (
+        "cond",
+        lambda n_outs, as_view=False, gpu=False, name=None: (
+            lambda condition, *values: ifelse(condition, list(values[:n_outs]), list(values[n_outs:]), name)
+        ),
+    ),
     "IncSubtensor": ("set_subtensor inc_subtensor", None),
     "Join": ("concatenate", lambda view=-1: joining.join),
     "LogSoftmax": ("", lambda: logsoftmax),
@@ -289,7 +286,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Shape": ("", lambda: shaping.shape),
     "Shape_i": ("size", lambda i: lambda x: shaping.shape(x)[i]),
     "Softmax": ("", lambda: softmax),
-    "SoftmaxGrad": ("", lambda: _softmax_grad),
+    "SoftmaxGrad": ("", lambda: lambda dy, sm: dy * sm - (dy * sm).sum(axis=1, keepdims=True) * sm),
     "SoftmaxWithBias": ("", lambda: scores.softmax_with_bias),
     "SortOp": ("sort", lambda kind=None, order=None: lambda x, axis=-1: sort(x, axis, kind, order)),
     "SpecifyShape": ("", lambda: shaping.specify_shape),

@@ -17,18 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import (
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    SIGNED,
-    UNSIGNED,
-    can_cast_safely,
-    check_dtype,
-    floating,
-    is_float,
-    promote,
-)
+from graphc.arrays import dtypes as dt
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import CONSTANT, INPUT, Array, Node, Type, describe, literal, make, variable
@@ -48,7 +37,7 @@ Kinds = Sequence[Type]
 
 def upgrade_to_float(*types: Type) -> Kinds:
     """The preference of results in floats: the smallest float dtype that the types are computed in."""
-    return [Type(promote(*(floating(kind.dtype) for kind in types)), ())]
+    return [Type(dt.promote(*(dt.floating(kind.dtype) for kind in types)), ())]
 
 
 def upgrade_to_float64(*types: Type) -> Kinds:
@@ -63,14 +52,14 @@ def same_out(kind: Type) -> Kinds:
 
 def same_out_float_only(kind: Type) -> Kinds:
     """The preference of results in the type of the argument. Raises TypeError where that is no float."""
-    if not is_float(kind.dtype):
+    if not dt.is_float(kind.dtype):
         raise GraphTypeError(f"only floats are taken, not {kind}")
     return [kind]
 
 
 def upcast_out(*types: Type) -> Kinds:
     """The preference of results in the common dtype of the arguments."""
-    return [Type(promote(*(kind.dtype for kind in types)), ())]
+    return [Type(dt.promote(*(kind.dtype for kind in types)), ())]
 
 
 def upcast_out_nobool(*types: Type) -> Kinds:
@@ -258,7 +247,7 @@ class Composite:
         operands, or for dtypes that an op within does not take."""
         if len(operands) != self.nin:
             raise GraphTypeError(f"{self.name} takes {self.nin} operands, not {len(operands)}")
-        given = [_converted(own, as_node(value)) for own, value in zip(self.inputs, operands, strict=True)]
+        given = [cast_safely(as_node(value), own.type.dtype) for own, value in zip(self.inputs, operands, strict=True)]
         done = dict(zip(self.inputs, given, strict=True))
         for node in self.order:
             if node not in done:
@@ -304,11 +293,6 @@ def _arguments(node: Node) -> list[Node]:
     return list(node.args) if _user_op(node) is None else node.owner.inputs
 
 
-def _converted(own: Node, value: Node) -> Node:
-    """An operand as its input takes it: of the dtype of that, unless its own one is wider."""
-    return cast_safely(value, own.type.dtype)
-
-
 def _applied(node: Node, args: Sequence[Node]) -> Node:
     """The op of a node on other arguments, broadcast."""
     user = _user_op(node)
@@ -329,8 +313,8 @@ def _widened(node: Node, args: Sequence[Node]) -> Node:
     either: it may be one that the op which takes it has asked for."""
     if node.op.name != "cast":
         return elementwise(node.op.name, *args)
-    widens = can_cast_safely(node.args[0].type.dtype, node.type.dtype)
-    return cast(args[0], promote(args[0].type.dtype, node.type.dtype) if widens else node.type.dtype)
+    widens = dt.can_cast_safely(node.args[0].type.dtype, node.type.dtype)
+    return cast(args[0], dt.promote(args[0].type.dtype, node.type.dtype) if widens else node.type.dtype)
 
 
 # names and types ------------------------------------------------------------------------------------------------------
@@ -360,13 +344,13 @@ CLASSES = {
 }  # fmt: skip
 """Theano's classes of scalar ops, as `isinstance(node.op.scalar_op, theano.scalar.Exp)` asks for them, and the ops."""
 
-_types = {dtype: TensorType(dtype, (), dtype) for dtype in DTYPES}
+_types = {dtype: TensorType(dtype, (), dtype) for dtype in dt.DTYPES}
 """For each dtype the constructor of scalars: `scalar.float64("x")`."""
-int_types = [_types[dtype] for dtype in SIGNED]
-uint_types = [_types[dtype] for dtype in UNSIGNED]
-float_types = [_types[dtype] for dtype in FLOATS]
+int_types = [_types[dtype] for dtype in dt.SIGNED]
+uint_types = [_types[dtype] for dtype in dt.UNSIGNED]
+float_types = [_types[dtype] for dtype in dt.FLOATS]
 integer_types = (*int_types, *uint_types)
-discrete_types = [_types[dtype] for dtype in ("bool", *INTEGERS)]
+discrete_types = [_types[dtype] for dtype in ("bool", *dt.INTEGERS)]
 continuous_types = float_types
 all_types = (*discrete_types, *continuous_types)
 
@@ -382,13 +366,13 @@ Scalar = get_scalar_type
 def upcast(dtype: Any, *dtypes: Any) -> str:
     """The dtype that values of these dtypes, names or NumPy's, are combined in, as NumPy has it: its name. Raises
     GraphTypeError for other dtypes."""
-    return promote(*(check_dtype(each) for each in (dtype, *dtypes)))
+    return dt.promote(*(dt.check_dtype(each) for each in (dtype, *dtypes)))
 
 
 def as_common_dtype(*variables: Any) -> tuple[Node, ...]:
     """Variables in the dtype that they are combined in."""
     nodes = [as_node(each) for each in variables]
-    common = promote(*(node.type.dtype for node in nodes))
+    common = dt.promote(*(node.type.dtype for node in nodes))
     return tuple(cast(node, common) for node in nodes)
 
 

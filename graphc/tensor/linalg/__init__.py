@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import RankError
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, describe
-from graphc.ops.elementwise import as_node, cast
+from graphc.ir.node import Node
+from graphc.ops.elementwise import cast
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.calculus import cross
 from graphc.tensor.creation import tril, triu
@@ -22,6 +21,7 @@ from graphc.tensor.linalg.functions import *
 from graphc.tensor.linalg.structured import *
 from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, trace as _trace, vecdot
 from graphc.tensor.selecting import vander
+from graphc.tensor.shaping import of_rank
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "cond", "coshm", "cross", "det",
@@ -37,20 +37,13 @@ __all__ = [
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
     """The sum of a diagonal of each matrix, the last two axes (NumPy's)."""
-    node = _trace(_matrices("trace", x), offset, -2, -1)
+    node = _trace(of_rank(x, "trace: {} is no matrix", 2), offset, -2, -1)
     return node if dtype is None else cast(node, dtype)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Node:
     """A diagonal of each matrix, the last two axes (NumPy's)."""
-    return _diagonal(_matrices("diagonal", x), offset, -2, -1)
-
-
-def _matrices(name: str, x: Any) -> Node:
-    node = as_node(x)
-    if node.ndim < 2:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
-    return node
+    return _diagonal(of_rank(x, "diagonal: {} is no matrix", 2), offset, -2, -1)
 
 
 explain_all(globals())

@@ -31,7 +31,7 @@ from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals, symmetric
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
-from graphc.tensor.shaping import flatten, normalise_axes
+from graphc.tensor.shaping import flatten, label_operand, normalise_axes, of_rank
 
 __all__ = [
     "cond", "coshm", "expm", "funm_hermitian", "logm", "lstsq", "matrix_norm", "matrix_power", "matrix_rank",
@@ -66,11 +66,9 @@ def matrix_power(a: Any, n: int) -> Node:
     """The n-th power of each square matrix, of the inverse for a negative n, by squarings; n is a Python integer."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise GraphTypeError(f"matrix_power: the exponent {n!r} is not an integer")
-    node = as_node(a)
-    if node.ndim < 2:
-        raise RankError(f"matrix_power: {describe(node)} of type {node.type} is no matrix")
+    node = of_rank(a, "matrix_power: {} is no matrix", 2)
     rows, columns = node.type.shape[-2:]
-    sizes.common(rows, columns, f"matrix_power of {describe(node)} of type {node.type}", ", a square matrix")
+    sizes.common(rows, columns, label_operand("matrix_power", node), ", a square matrix")
     if n < 0:
         node, n = matrices.inverse(square_of("matrix_power", node)), -n
     if n == 0:
@@ -457,7 +455,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
         return vector_norm_of(node, None, None, keepdims)
     if axis is None and node.ndim not in (1, 2):
         raise RankError(f"norm of {describe(node)} of type {node.type}: which axes? it is no vector or matrix")
-    axes = normalise_axes(axis, node.ndim, f"norm of {describe(node)} of type {node.type}")
+    axes = normalise_axes(axis, node.ndim, label_operand("norm", node))
     if len(axes) == 1:
         if isinstance(ord, str):
             raise GraphValueError(f"norm of {describe(node)} of type {node.type}: vectors have no ord {ord!r}")

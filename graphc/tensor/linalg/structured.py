@@ -30,7 +30,7 @@ from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import check_on_error, in_one_batch, matrices_of, solve, square_of, with_columns
 from graphc.tensor.products import matmul
-from graphc.tensor.shaping import as_vector, normalise_axes, specify_shape
+from graphc.tensor.shaping import as_vector, label_operand, normalise_axes, specify_shape
 
 __all__ = [
     "block_diag", "circulant", "companion", "hankel", "matmul_toeplitz", "solve_banded", "solve_circulant",
@@ -251,7 +251,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Node:
     """x with tensordot(a, x, x.ndim) = b; `axes` of `a` are moved to its end before."""
     left, right = matrices_of("tensorsolve", a, b, vectors=True)
     if axes is not None:
-        moved = normalise_axes(axes, left.ndim, f"tensorsolve of {describe(left)} of type {left.type}")
+        moved = normalise_axes(axes, left.ndim, label_operand("tensorsolve", left))
         kept = [k for k in range(left.ndim) if k not in moved]
         left = layout.dimshuffle(left, (*kept, *moved))
     shape = left.type.shape[right.ndim :]

@@ -13,27 +13,10 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
-from graphc.tensor.linalg.factors import (
-    cho_solve,
-    cholesky as cholesky_of,
-    det as det_of,
-    eig as eig_of,
-    eigh as eigh_of,
-    eigvalsh as eigvalsh_of,
-    inv,
-    qr as qr_of,
-    solve as solve_of,
-    svd as svd_of,
-)
-from graphc.tensor.linalg.functions import (
-    expm as expm_of,
-    lstsq as lstsq_of,
-    matrix_power as matrix_power_of,
-    norm as norm_of,
-    pinv as pinv_of,
-)
+from graphc.tensor.linalg import factors, functions
 from graphc.tensor.linalg.structured import tensorinv, tensorsolve
 from graphc.tensor.products import diag as diag_of, dot, kron as kron_of, trace as trace_of
+from graphc.tensor.shaping import of_rank
 
 __all__ = [
     "MATRIX_STRUCTURES", "SVD", "AllocDiag", "Cholesky", "Det", "Eig", "Eigh", "Eigvalsh", "Expm", "ExtractDiag",
@@ -65,7 +48,7 @@ class MatrixPinv(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """The pseudo-inverse of a matrix, as `linalg.pinv`."""
-        return pinv_of(x, 1e-15)
+        return functions.pinv(x, 1e-15)
 
 
 class MatrixInverse(ParametrisedOp):
@@ -73,7 +56,7 @@ class MatrixInverse(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """The inverse of a matrix, as `linalg.inv`."""
-        return inv(x)
+        return factors.inv(x)
 
 
 class AllocDiag(ParametrisedOp):
@@ -81,9 +64,7 @@ class AllocDiag(ParametrisedOp):
 
     def __call__(self, diag: Any) -> Node:
         """The matrix with this diagonal. Raises GraphTypeError for what is no vector."""
-        node = as_node(diag)
-        if node.ndim != 1:
-            raise RankError(f"AllocDiag: {describe(node)} of type {node.type} is no vector")
+        node = of_rank(diag, "AllocDiag: {} is no vector", 1, 1)
         return diag_of(node)
 
 
@@ -97,9 +78,7 @@ class ExtractDiag(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """The diagonal of a matrix. Raises GraphTypeError for what is none."""
-        node = as_node(x)
-        if node.ndim != 2:
-            raise RankError(f"ExtractDiag: {describe(node)} of type {node.type} is no matrix")
+        node = of_rank(x, "ExtractDiag: {} is no matrix", 2, 2)
         return diagonal(node)
 
 
@@ -108,7 +87,7 @@ class Det(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """The determinant of a matrix."""
-        return det_of(x)
+        return factors.det(x)
 
 
 class Eig(ParametrisedOp):
@@ -117,7 +96,7 @@ class Eig(ParametrisedOp):
     def __call__(self, x: Any) -> list[Node]:
         """Same as `linalg.eig`: a matrix of complex eigenvalues is an error of the call (Theano drops imaginary
         parts)."""
-        return list(eig_of(x))
+        return list(factors.eig(x))
 
 
 class Eigh(ParametrisedOp):
@@ -132,7 +111,7 @@ class Eigh(ParametrisedOp):
 
     def __call__(self, x: Any) -> list[Node]:
         """Same as `linalg.eigh`."""
-        return list(eigh_of(x, self.UPLO))
+        return list(factors.eigh(x, self.UPLO))
 
 
 class QRFull(ParametrisedOp):
@@ -145,7 +124,7 @@ class QRFull(ParametrisedOp):
 
     def __call__(self, x: Any) -> list[Node]:
         """Same as `linalg.qr`."""
-        return list(qr_of(x, self.mode))
+        return list(factors.qr(x, self.mode))
 
 
 class QRIncomplete(ParametrisedOp):
@@ -158,7 +137,7 @@ class QRIncomplete(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """Same as `linalg.qr` of mode "r"."""
-        found: Node = qr_of(x, self.mode)
+        found: Node = factors.qr(x, self.mode)
         return found
 
 
@@ -172,7 +151,7 @@ class SVD(ParametrisedOp):
 
     def __call__(self, x: Any) -> Any:
         """Same as `linalg.svd`."""
-        found = svd_of(x, self.full_matrices, self.compute_uv)
+        found = factors.svd(x, self.full_matrices, self.compute_uv)
         return list(found) if self.compute_uv else found
 
 
@@ -181,7 +160,7 @@ class lstsq(ParametrisedOp):  # noqa: N801 - Theano's name
 
     def __call__(self, x: Any, y: Any, rcond: Any) -> list[Node]:
         """Same as `linalg.lstsq`."""
-        return list(lstsq_of(x, y, rcond))
+        return list(functions.lstsq(x, y, rcond))
 
 
 class TensorInv(ParametrisedOp):
@@ -226,9 +205,7 @@ def matrix_dot(*args: Any) -> Node:
 
 def diag(x: Any) -> Node:
     """The diagonal of a matrix, or the matrix of a diagonal."""
-    node = as_node(x)
-    if node.ndim not in (1, 2):
-        raise RankError(f"diag: {describe(node)} of type {node.type} is neither vector nor matrix")
+    node = of_rank(x, "diag: {} is neither vector nor matrix", 1, 2)
     return diag_of(node)
 
 
@@ -254,15 +231,13 @@ def svd(a: Any, full_matrices: Any = 1, compute_uv: Any = 1) -> Any:
 
 def matrix_power(M: Any, n: int) -> Node:  # noqa: N803
     """Same as `linalg.matrix_power`; of a negative power Theano makes none."""
-    return matrix_power_of(M, n)
+    return functions.matrix_power(M, n)
 
 
 def norm(x: Any, ord: Any) -> Node:
     """Same as `linalg.norm` of a vector or matrix. Raises GraphTypeError for other ranks, as Theano does."""
-    node = as_node(x)
-    if node.ndim not in (1, 2):
-        raise RankError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
-    return norm_of(node, ord)
+    node = of_rank(x, "norm: {} is neither vector nor matrix", 1, 2)
+    return functions.norm(node, ord)
 
 
 # --- of slinalg -------------------------------------------------------------------------------------------------------
@@ -286,7 +261,7 @@ class Cholesky(ParametrisedOp):
 
     def __call__(self, x: Any) -> Node:
         """Same as `linalg.cholesky`."""
-        return cholesky_of(x, lower=self.lower, on_error=self.on_error)
+        return factors.cholesky(x, lower=self.lower, on_error=self.on_error)
 
 
 class Solve(ParametrisedOp):
@@ -314,7 +289,7 @@ class Solve(ParametrisedOp):
         if as_node(A).ndim != 2 or as_node(b).ndim not in (1, 2):
             raise RankError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
         assumed = self.A_structure if self.A_structure.endswith("triangular") else "general"
-        return solve_of(A, b, assume_a=assumed)
+        return factors.solve(A, b, assume_a=assumed)
 
 
 class Eigvalsh(ParametrisedOp):
@@ -327,7 +302,7 @@ class Eigvalsh(ParametrisedOp):
 
     def __call__(self, a: Any, b: Any) -> Node:
         """Same as `linalg.eigvalsh`; `b` may be None."""
-        return eigvalsh_of(a, "L" if self.lower else "U", b=b)
+        return factors.eigvalsh(a, "L" if self.lower else "U", b=b)
 
 
 class Expm(ParametrisedOp):
@@ -335,10 +310,10 @@ class Expm(ParametrisedOp):
 
     def __call__(self, A: Any) -> Node:  # noqa: N803
         """Same as `linalg.expm`."""
-        return expm_of(A)
+        return functions.expm(A)
 
 
-cholesky, solve, expm = Cholesky(), Solve(), Expm()
+cholesky, solve, expm, cho_solve = Cholesky(), Solve(), Expm(), factors.cho_solve
 solve_lower_triangular = Solve(A_structure="lower_triangular", lower=True)
 solve_upper_triangular = Solve(A_structure="upper_triangular", lower=False)
 solve_symmetric = Solve(A_structure="symmetric")

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import GraphValueError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe
+from graphc.ir.node import Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
@@ -27,7 +27,7 @@ from graphc.tensor.indexing import take
 from graphc.tensor.inspection import Assert
 from graphc.tensor.nnet import sliding as moving
 from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split
-from graphc.tensor.shaping import as_size, specify_shape
+from graphc.tensor.shaping import as_size, of_rank, specify_shape
 
 __all__ = [
     "assert_conv_shape", "assert_shape", "border_mode_to_pad", "causal_conv1d", "check_conv_gradinputs_shape",
@@ -46,9 +46,7 @@ __getattr__ = lazily("graphc.tensor.nnet.abstract_conv", {})  # Theano's classes
 
 def _told(x: Any, shape: Any, name: str, rank: int) -> Node:
     """An operand of which a shape is told."""
-    node = as_node(x)
-    if node.ndim != rank:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} should have {rank} axes")
+    node = of_rank(x, f"{name}: {{}} should have {rank} axes", rank, rank)
     return node if shape is None else specify_shape(node, tuple(shape))
 
 
@@ -95,16 +93,6 @@ def _with_sizes(made: Node, shape: Any) -> Node:
     return specify_shape(made, (*told, *(None,) * (made.ndim - 2)))
 
 
-def _by_inputs(name: str, dy: Any, w: Any, input_shape: Any, filter_shape: Any, slide: Sliding) -> Node:
-    rank = len(slide.strides)
-    counts = _spatial(input_shape, rank, name)
-    top, kernels, dtype = operands(_told(dy, None, name, rank + 2), _told(w, filter_shape, name, rank + 2), name)
-    pads = paddings(slide.padding, counts, kernels.type.shape[2:], slide, name)
-    top, kernels = split(top, 1, slide.groups, name), split(kernels, 0, slide.groups, name)
-    made = by_images(_checked_top(top, kernels, slide, pads, counts, name), kernels, slide, pads, counts)
-    return _with_sizes(cast(joined(made, 1), dtype), input_shape)
-
-
 def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[Size], name: str) -> Node:
     """A gradient of the sizes that the convolution of images of these sizes has; checked."""
     shape = []
@@ -120,22 +108,13 @@ def _refuse(unshared: bool, name: str) -> None:
         raise GraphValueError(f"{name}: of unshared filters take the derivative by grad")
 
 
-def _by_weights(name: str, x: Any, dy: Any, filter_shape: Any, input_shape: Any, slide: Sliding) -> Node:
-    rank = len(slide.strides)
-    counts = _spatial(filter_shape, rank, name)
-    images, top, dtype = operands(_told(x, input_shape, name, rank + 2), _told(dy, None, name, rank + 2), name)
-    pads = paddings(slide.padding, images.type.shape[2:], counts, slide, name)
-    made = by_kernels(split(images, 1, slide.groups, name), split(top, 1, slide.groups, name), slide, pads, counts)
-    return _with_sizes(cast(joined(made, 0), dtype), filter_shape)
-
-
 # --- the functions of images and of volumes ---------------------------------------------------------------------------
 
 SPATIAL = {2: "rows, columns", 3: "depth, rows, columns"}
 """The spatial axes of images and of volumes."""
 
 
-def _of_rank(rank: int, name: str, doc: str, function: Callable[..., Node]) -> Callable[..., Node]:
+def _named(rank: int, name: str, doc: str, function: Callable[..., Node]) -> Callable[..., Node]:
     """A function under its name: "{}" in `name` is the rank, "{axes}" in its docstring are the spatial axes."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc.format(rank=rank, axes=SPATIAL[rank])
@@ -155,7 +134,7 @@ def _convolution_of(rank: int) -> Callable[..., Node]:
             raise GraphValueError(f"{name}: {ONLY_2D}")
         return (_unshared if unshared else _convolve)(name, input, filters, (input_shape, filter_shape), how)
 
-    return _of_rank(rank, name, CONVOLUTION, convolve)
+    return _named(rank, name, CONVOLUTION, convolve)
 
 
 CONVOLUTION = """The convolution of images (batch, channels, {axes}) with filters (results, channels, {axes}).
@@ -183,7 +162,7 @@ def _separable_of(rank: int) -> Callable[..., Node]:
         made = _convolve(name, input, depthwise_filters, (input_shape, depthwise_filter_shape), deep)
         return _convolve(name, made, pointwise_filters, (None, pointwise_filter_shape), flat)
 
-    return _of_rank(rank, name, SEPARABLE, separable)
+    return _named(rank, name, SEPARABLE, separable)
 
 
 SEPARABLE = """A convolution of each of `num_channels` channels by filters of its own, (results, 1, {axes}), then one by
@@ -200,9 +179,15 @@ def _inputs_gradient_of(rank: int) -> Callable[..., Node]:
     ) -> Node:  # fmt: skip
         _refuse(unshared, name)
         how = sliding(rank, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-        return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
+        counts = _spatial(input_shape, rank, name)
+        given = _told(output_grad, None, name, rank + 2), _told(filters, filter_shape, name, rank + 2)
+        top, kernels, dtype = operands(*given, name)
+        pads = paddings(how.padding, counts, kernels.type.shape[2:], how, name)
+        top, kernels = split(top, 1, how.groups, name), split(kernels, 0, how.groups, name)
+        made = by_images(_checked_top(top, kernels, how, pads, counts, name), kernels, how, pads, counts)
+        return _with_sizes(cast(joined(made, 1), dtype), input_shape)
 
-    return _of_rank(rank, name, BY_INPUTS, by_inputs)
+    return _named(rank, name, BY_INPUTS, by_inputs)
 
 
 BY_INPUTS = """The derivative of `conv{rank}d` by images of `input_shape`, of which the last {rank} sizes are numbers or
@@ -219,9 +204,14 @@ def _weights_gradient_of(rank: int) -> Callable[..., Node]:
     ) -> Node:  # fmt: skip
         _refuse(unshared, name)
         how = sliding(rank, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-        return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
+        counts = _spatial(filter_shape, rank, name)
+        given = _told(input, input_shape, name, rank + 2), _told(output_grad, None, name, rank + 2)
+        images, top, dtype = operands(*given, name)
+        pads = paddings(how.padding, images.type.shape[2:], counts, how, name)
+        made = by_kernels(split(images, 1, how.groups, name), split(top, 1, how.groups, name), how, pads, counts)
+        return _with_sizes(cast(joined(made, 0), dtype), filter_shape)
 
-    return _of_rank(rank, name, BY_WEIGHTS, by_weights)
+    return _named(rank, name, BY_WEIGHTS, by_weights)
 
 
 BY_WEIGHTS = """The derivative of `conv{rank}d` by filters of `filter_shape`, of which the last {rank} sizes are numbers

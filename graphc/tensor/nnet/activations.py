@@ -11,12 +11,12 @@ import numpy as np
 
 from graphc.arrays.dtypes import floating
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, lazy_text
+from graphc.ir.node import Node
 from graphc.ops.elementwise import as_node, in_floats
 from graphc.ops.shape import reshape
 from graphc.tensor import elementary as el
 from graphc.tensor.indexing import getitem
-from graphc.tensor.shaping import normalise_axis
+from graphc.tensor.shaping import label_operand, normalise_axis
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_tanh", "leaky_relu", "log_sigmoid", "mish", "prelu", "relu",
@@ -132,7 +132,7 @@ def glu(x: Any, axis: int = -1) -> Node:
     """The first half of `x` along `axis` times the sigmoid of the second (Dauphin et al. 2017). The axis should have an
     even size: an odd one is an error, at the call where it is not known before."""
     node = in_floats(x)
-    place = normalise_axis(axis, node.ndim, lazy_text(lambda: f"glu of {describe(node)} of type {node.type}"))
+    place = normalise_axis(axis, node.ndim, label_operand("glu", node))
     shape = node.type.shape
     halves = reshape(node, (*shape[:place], 2, sizes.floor_divide(shape[place], 2), *shape[place + 1 :]))
     before = (slice(None),) * place

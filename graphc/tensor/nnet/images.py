@@ -10,16 +10,16 @@ from typing import Any
 from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe, lazy_text
+from graphc.ir.node import Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import inc_subtensor
 from graphc.ops.windows import Sliding, filled_windows, join_windows, windows
 from graphc.tensor.arranging import pad
 from graphc.tensor.nnet import abstract_conv
-from graphc.tensor.shaping import as_shape
+from graphc.tensor.shaping import as_shape, operand
 
 __all__ = ["abstract_conv2d", "conv2d", "conv2d_transpose", "images2neibs", "neibs2images"]
 
@@ -98,8 +98,7 @@ def images2neibs(ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = 
     rows and columns, which they must fill), "wrap_centered" (one around each place, of an image that goes on at the
     other side; odd numbers of rows and columns). Rows come in the order of images, channels, rows and columns.
     """
-    x = as_node(ten4)
-    what = lazy_text(lambda: f"images2neibs of {describe(x)} of type {x.type}")
+    x, what = operand("images2neibs", ten4)
     if x.ndim != 4:
         raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     if mode not in MODES:
@@ -155,8 +154,7 @@ def _centred(x: Node, widths: tuple[Size, ...], strides: tuple[Size, ...], what:
 def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "valid") -> Node:
     """The images of `original_shape` whose neighbourhoods, which follow one another, are the rows of a matrix: what
     `images2neibs` made of them. mode: "valid", or "ignore_borders", where what was left out is 0."""
-    rows = as_node(neibs)
-    what = lazy_text(lambda: f"neibs2images of {describe(rows)} of type {rows.type}")
+    rows, what = operand("neibs2images", neibs)
     widths, shape = as_shape(neib_shape, what, 2), as_shape(original_shape, what, 4)
     if rows.ndim != 2 or len(widths) != 2 or len(shape) != 4:
         raise RankError(f"{what}: it takes a matrix, two sizes of neighbourhoods and four of images")

@@ -16,35 +16,19 @@ from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.facts import BROADCASTS, scalar_number
-from graphc.ir.node import Node, describe, lazy_text, make
+from graphc.ir.node import Node, describe, make
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
+from graphc.tensor import elementary as el
 from graphc.tensor.creation import arange, full, one_hot, ones, zeros
-from graphc.tensor.elementary import (
-    add,
-    equal,
-    exp,
-    greater,
-    log,
-    logical_and,
-    maximum,
-    mul,
-    neg,
-    not_equal,
-    softplus,
-    sub,
-    true_div,
-    where,
-    xlogy,
-)
 from graphc.tensor.indexing import getitem, set_subtensor, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.keys import positions
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import cumsum, shift_of, sum
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.shaping import broadcast_to, normalise_axes, reshape
+from graphc.tensor.shaping import broadcast_to, label_operand, normalise_axes, reshape
 
 __all__ = [
     "binary_crossentropy", "categorical_crossentropy", "confusion_matrix", "crossentropy_categorical_1hot",
@@ -60,7 +44,7 @@ __all__ = [
 def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     if x.ndim == 0:
         raise RankError(f"{name} of {describe(x)} of type {x.type}: a scalar has no axis")
-    return tuple(sorted(normalise_axes(axis, x.ndim, lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}"))))
+    return tuple(sorted(normalise_axes(axis, x.ndim, label_operand(name, x))))
 
 
 def softmax(x: Any, axis: Any = -1) -> Node:
@@ -73,8 +57,8 @@ def softmax(x: Any, axis: Any = -1) -> Node:
     """
     node = in_floats(x)
     axes = _softmax_axes("softmax", node, axis)
-    powers = exp(sub(node, shift_of(node, axes)))
-    return true_div(powers, sum(powers, axes, keepdims=True))
+    powers = el.exp(el.sub(node, shift_of(node, axes)))
+    return el.true_div(powers, sum(powers, axes, keepdims=True))
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Node:
@@ -85,8 +69,8 @@ def log_softmax(x: Any, axis: Any = -1) -> Node:
     """
     node = in_floats(x)
     axes = _softmax_axes("log_softmax", node, axis)
-    shifted = sub(node, shift_of(node, axes))
-    return sub(shifted, log(sum(exp(shifted), axes, keepdims=True)))
+    shifted = el.sub(node, shift_of(node, axes))
+    return el.sub(shifted, el.log(sum(el.exp(shifted), axes, keepdims=True)))
 
 
 # --- losses ---------------------------------------------------------------------------------------------------------
@@ -116,10 +100,10 @@ def _log_softmax_of(probabilities: Node) -> Node | None:
         total = total.args[0]
     if total.op.name != "sum" or total.args[0] is not powers:
         return None
-    logarithm = log(total)
+    logarithm = el.log(total)
     for node in reversed(around):
         logarithm = make(node.op, (logarithm, *node.args[1:]), node.attrs)
-    return sub(powers.args[0], logarithm)
+    return el.sub(powers.args[0], logarithm)
 
 
 def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
@@ -136,13 +120,13 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     logarithm = _log_softmax_of(coding)
     if coding.ndim and true.ndim == coding.ndim - 1 and true.type.dtype in INTEGERS:
         if logarithm is None:
-            return neg(log(_class_of_each(coding, true)))
-        return neg(_class_of_each(logarithm, true))
+            return el.neg(el.log(_class_of_each(coding, true)))
+        return el.neg(_class_of_each(logarithm, true))
     if true.ndim == coding.ndim and coding.ndim:
         if logarithm is None:
-            return neg(sum(xlogy(true, coding), -1))
-        impossible = logical_and(equal(true, 0), equal(logarithm, -math.inf))
-        return neg(sum(where(impossible, 0, mul(true, logarithm)), -1))
+            return el.neg(sum(el.xlogy(true, coding), -1))
+        impossible = el.logical_and(el.equal(true, 0), el.equal(logarithm, -math.inf))
+        return el.neg(sum(el.where(impossible, 0, el.mul(true, logarithm)), -1))
     raise RankError(
         f"categorical_crossentropy of {describe(coding)} of type {coding.type}: {describe(true)} of type {true.type} "
         "is neither an integer class for each row nor a distribution of its shape"
@@ -166,7 +150,7 @@ def crossentropy_categorical_1hot_grad(g_y: Any, coding_dist: Any, true_one_of_n
     if coding.ndim != 2 or classes.ndim != 1 or classes.type.dtype not in INTEGERS:
         held = f"{describe(coding)} of type {coding.type} and {describe(classes)} of type {classes.type}"
         raise GraphTypeError(f"crossentropy_categorical_1hot_grad takes a matrix and a vector of integers, not {held}")
-    steep = neg(true_div(as_node(g_y), _class_of_each(coding, classes)))
+    steep = el.neg(el.true_div(as_node(g_y), _class_of_each(coding, classes)))
     places = (layout.iota(coding.type.shape[0]), classes)
     return index.inc_gather(
         layout.zeros(coding.type.dtype, coding.type.shape), cast(steep, coding.type.dtype), places, 0
@@ -183,7 +167,7 @@ def _score_of(probability: Node) -> Node | None:
     if divisor.op.name == "add":
         for one, power in (divisor.args, divisor.args[::-1]):
             if scalar_number(one) == 1 and power.op.name == "exp":
-                return neg(power.args[0])
+                return el.neg(power.args[0])
     return None
 
 
@@ -201,8 +185,8 @@ def binary_crossentropy(output: Any, target: Any) -> Node:
         return sigmoid_binary_crossentropy(score, target)
     expected = as_node(target)
     expected = expected if is_float(expected.type.dtype) else cast(expected, probability.type.dtype)
-    missed = elementwise("xlog1py", sub(1, expected), neg(probability))
-    return neg(add(xlogy(expected, probability), missed))
+    missed = elementwise("xlog1py", el.sub(1, expected), el.neg(probability))
+    return el.neg(el.add(el.xlogy(expected, probability), missed))
 
 
 def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
@@ -210,7 +194,7 @@ def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
     score = in_floats(output)
     expected = as_node(target)
     expected = expected if is_float(expected.type.dtype) else cast(expected, score.type.dtype)
-    return add(mul(expected, softplus(neg(score))), mul(sub(1, expected), softplus(score)))
+    return el.add(el.mul(expected, el.softplus(el.neg(score))), el.mul(el.sub(1, expected), el.softplus(score)))
 
 
 def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> Node:
@@ -236,7 +220,7 @@ def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
     starts = positions(first)
     order = take(index.set_gather(zeros((both.shape[0],), dtype), both, (rank,), 0), starts)
     rows, columns = (
-        cast(equal(layout.expand(node, (0,)), layout.expand(order, (1,))), "int64") for node in (found, taken)
+        cast(el.equal(layout.expand(node, (0,)), layout.expand(order, (1,))), "int64") for node in (found, taken)
     )
     return dot(rows, layout.dimshuffle(columns, (1, 0))), order
 
@@ -290,7 +274,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
         >>> cost = T.nnet.ctc.ctc(scores, labels, lengths).mean()
     """
     scores, marks, lengths = in_floats(activations), as_node(labels), as_node(input_lengths)
-    what = lazy_text(lambda: f"ctc of {describe(scores)} of type {scores.type}")
+    what = label_operand("ctc", scores)
     if scores.ndim != 3:
         raise RankError(f"{what}: it has {scores.ndim} axes, not 3: (time, batch, symbols)")
     for node, rank in ((marks, 2), (lengths, 1)):
@@ -299,7 +283,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     times, batch = scores.type.shape[:2]
     symbols, count = _with_blanks(marks)
     before = concatenate([zeros((batch, 2), "int64"), symbols[:, :-2]], 1)[:, : symbols.shape[1]]
-    skips = logical_and(not_equal(symbols, 0), not_equal(symbols, before))
+    skips = el.logical_and(el.not_equal(symbols, 0), el.not_equal(symbols, before))
     spread = broadcast_to(getitem(symbols, (None,)), (times, batch, symbols.type.shape[1]))
     emitted = take_along_axis(log_softmax(scores, -1), spread, 2)
     nothing = full((batch, 2), NOTHING, scores.type.dtype)
@@ -307,24 +291,24 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     def step(states: Node, element: tuple[Node, Node]) -> tuple[Node, None]:
         emission, time = element
         padded = concatenate([nothing, states], 1)
-        stays = [states, padded[:, 1:-1], where(skips, padded[:, :-2], NOTHING)]
-        following = add(emission, _log_of_sum(stays))
-        return where(getitem(greater(lengths, time), (ALL, None)), following, states), None
+        stays = [states, padded[:, 1:-1], el.where(skips, padded[:, :-2], NOTHING)]
+        following = el.add(emission, _log_of_sum(stays))
+        return el.where(getitem(el.greater(lengths, time), (ALL, None)), following, states), None
 
     start = set_subtensor(getitem(full(symbols.shape, NOTHING, scores.type.dtype), (ALL, 0)), 0)
     last, _ = scan(step, start, (emitted, arange(scores.shape[0])))
-    rows, end = arange(marks.shape[0]), mul(count, 2)
+    rows, end = arange(marks.shape[0]), el.mul(count, 2)
     blank = getitem(last, (rows, end))
-    label = where(greater(count, 0), getitem(last, (rows, maximum(sub(end, 1), 0))), NOTHING)
-    loss = neg(_log_of_sum([blank, label]))
-    return where(greater(loss, -0.5 * NOTHING), math.inf, loss)
+    label = el.where(el.greater(count, 0), getitem(last, (rows, el.maximum(el.sub(end, 1), 0))), NOTHING)
+    loss = el.neg(_log_of_sum([blank, label]))
+    return el.where(el.greater(loss, -0.5 * NOTHING), math.inf, loss)
 
 
 def _with_blanks(labels: Node) -> tuple[Node, Node]:
     """The labels of each row with blanks around them, those that are none left out; and how many there are."""
     batch, most = labels.type.shape
     there = elementwise("greater_equal", labels, 0)
-    place = where(there, sub(cumsum(cast(there, "int64"), 1), 1), cast(as_node(labels.shape[1]), "int64"))
+    place = el.where(there, el.sub(cumsum(cast(there, "int64"), 1), 1), cast(as_node(labels.shape[1]), "int64"))
     rows = getitem(arange(labels.shape[0]), (ALL, None))
     whole = zeros((batch, labels.shape[1] + 1), "int64")
     packed = getitem(set_subtensor(getitem(whole, (rows, place)), cast(labels, "int64")), (ALL, slice(None, -1)))
@@ -337,12 +321,12 @@ def _log_of_sum(parts: list[Node]) -> Node:
     """log(sum(exp(part))), element by element."""
     highest = parts[0]
     for part in parts[1:]:
-        highest = maximum(highest, part)
+        highest = el.maximum(highest, part)
     highest = zero_grad(highest)
-    total = exp(sub(parts[0], highest))
+    total = el.exp(el.sub(parts[0], highest))
     for part in parts[1:]:
-        total = add(total, exp(sub(part, highest)))
-    return add(highest, log(total))
+        total = el.add(total, el.exp(el.sub(part, highest)))
+    return el.add(highest, el.log(total))
 
 
 explain_all(globals())

@@ -19,7 +19,7 @@ from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe, lazy_text
+from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
@@ -28,38 +28,17 @@ from graphc.ops.shape import broadcast_to
 from graphc.ops.windows import Sliding, filled_windows
 from graphc.options import options
 from graphc.startup.record import record
-from graphc.tensor.elementary import (
-    add,
-    exp,
-    greater,
-    less,
-    less_equal,
-    log,
-    logical_and,
-    mul,
-    pow,
-    reciprocal,
-    sqr,
-    sqrt,
-    sub,
-    true_div,
-    where,
-)
+from graphc.tensor import elementary as el
 from graphc.tensor.indexing import getitem, take
 from graphc.tensor.products import dot, matmul
-from graphc.tensor.reductions import mean as mean_of, shift_of, sum, var
-from graphc.tensor.shaping import addbroadcast, normalise_axes
+from graphc.tensor.reductions import count as count_of, mean as mean_of, shift_of, sum, var
+from graphc.tensor.shaping import addbroadcast, label_operand, normalise_axes, of_rank
 
 __all__ = [
     "batch_normalization", "batch_normalization_test", "batch_normalization_train", "drop_connect", "dropout",
     "embedding", "group_norm", "instance_norm", "layer_norm", "local_response_normalization", "normalize",
     "rms_norm", "scaled_dot_product_attention", "standardize",
 ]  # fmt: skip
-
-
-def _count(x: Node, axes: Sequence[int]) -> Node:
-    """The number of elements along axes, in the dtype of `x`."""
-    return cast(as_size_node(sizes.product(x.type.shape[axis] for axis in axes)), x.type.dtype)
 
 
 def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: Any = None) -> tuple[Node, Node, Node]:
@@ -70,7 +49,7 @@ def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: A
         >>> y, mean, variance = normalize(T.dtensor4("x"), (0, 2, 3))
     """
     node = in_floats(x)
-    found = normalise_axes(axes, node.ndim, lazy_text(lambda: f"normalize of {describe(node)} of type {node.type}"))
+    found = normalise_axes(axes, node.ndim, label_operand("normalize", node))
     over = tuple(sorted(found))
     first = node.ndim
     while first and first - 1 in over:
@@ -112,37 +91,41 @@ def _normalized(x: Node, axes: tuple[int, ...], epsilon: Any, gamma: Node | None
     for name in ("gamma", "beta"):
         if (parameter := given[name]) is not None:
             given[name] = layout.broadcast_to(cast(parameter, x.type.dtype), mean.type.shape)
-    inverse = reciprocal(sqrt(add(variance, epsilon)))
-    result = mul(sub(x, mean), inverse if given["gamma"] is None else mul(inverse, given["gamma"]))
-    result = result if given["beta"] is None else add(result, given["beta"])
+    inverse = el.reciprocal(el.sqrt(el.add(variance, epsilon)))
+    result = el.mul(el.sub(x, mean), inverse if given["gamma"] is None else el.mul(inverse, given["gamma"]))
+    result = result if given["beta"] is None else el.add(result, given["beta"])
     names = [name for name, node in given.items() if node is not None]
 
     def derivative(
         inputs: Sequence[Node], results: Sequence[Node], cotangents: Mapping[int, Node], wanted: Collection[int]
     ) -> list[Node | None]:
         (x, *rest), (_, mean, variance) = inputs, results
-        named, count, centred = dict(zip(names, rest, strict=True)), _count(x, axes), sub(x, mean)
+        named, count, centred = (
+            dict(zip(names, rest, strict=True)),
+            cast(count_of(x, axes), x.type.dtype),
+            el.sub(x, mean),
+        )
         found: dict[str, Node] = {}
         parts: list[Node] = []
         if 0 in cotangents:
-            inverse = reciprocal(sqrt(add(variance, named.get("epsilon", epsilon))))
+            inverse = el.reciprocal(el.sqrt(el.add(variance, named.get("epsilon", epsilon))))
             # Of no elements the variance is NaN, but the sums that it is multiplied by are over none: 0.
-            inverse = where(greater(count, 0), inverse, 0)
-            scale = mul(inverse, named["gamma"]) if "gamma" in named else inverse
+            inverse = el.where(el.greater(count, 0), inverse, 0)
+            scale = el.mul(inverse, named["gamma"]) if "gamma" in named else inverse
             found["beta"] = sum(cotangents[0], axes, keepdims=True)
-            along = sum(mul(cotangents[0], centred), axes, keepdims=True)
-            found["gamma"] = mul(along, inverse)
-            steep = mul(along, sqr(inverse))
-            even = sub(cotangents[0], true_div(found["beta"], count))
-            parts.append(mul(sub(even, mul(centred, true_div(steep, count))), scale))
+            along = sum(el.mul(cotangents[0], centred), axes, keepdims=True)
+            found["gamma"] = el.mul(along, inverse)
+            steep = el.mul(along, el.sqr(inverse))
+            even = el.sub(cotangents[0], el.true_div(found["beta"], count))
+            parts.append(el.mul(el.sub(even, el.mul(centred, el.true_div(steep, count))), scale))
             if "epsilon" in named:
-                whole = sum(mul(mul(steep, scale), -0.5))
+                whole = sum(el.mul(el.mul(steep, scale), -0.5))
                 found["epsilon"] = cast(whole, named["epsilon"].type.dtype)
         if 1 in cotangents:
-            parts.append(layout.broadcast_to(true_div(cotangents[1], count), x.type.shape))
+            parts.append(layout.broadcast_to(el.true_div(cotangents[1], count), x.type.shape))
         if 2 in cotangents:
-            parts.append(mul(centred, true_div(mul(cotangents[2], 2), count)))
-        total = add(*parts) if len(parts) > 1 else parts[0]
+            parts.append(el.mul(centred, el.true_div(el.mul(cotangents[2], 2), count)))
+        total = el.add(*parts) if len(parts) > 1 else parts[0]
         return [total, *(found.get(name) for name in names)]
 
     nodes = [given[name] for name in names]
@@ -163,9 +146,9 @@ def layer_norm(x: Any, gamma: Any = None, beta: Any = None, axes: Any = -1, epsi
 def rms_norm(x: Any, gamma: Any = None, axes: Any = -1, epsilon: Any = 1e-5) -> Node:
     """x / sqrt(mean(x**2) + epsilon) over `axes`, times `gamma` (Zhang & Sennrich 2019)."""
     node = in_floats(x)
-    power = mean_of(sqr(node), axes, keepdims=True)
-    found = mul(node, reciprocal(sqrt(add(power, epsilon))))
-    return found if gamma is None else mul(found, gamma)
+    power = mean_of(el.sqr(node), axes, keepdims=True)
+    found = el.mul(node, el.reciprocal(el.sqrt(el.add(power, epsilon))))
+    return found if gamma is None else el.mul(found, gamma)
 
 
 def _of_channels(name: str, x: Node, parameter: Any) -> Any:
@@ -181,9 +164,7 @@ def _of_channels(name: str, x: Node, parameter: Any) -> Any:
 def instance_norm(x: Any, gamma: Any = None, beta: Any = None, epsilon: Any = 1e-5) -> Node:
     """Each channel of each image with mean 0 and variance 1, times `gamma` plus `beta`, vectors of a number for each
     channel (Ulyanov et al. 2016). x: (batch, channels, ...)."""
-    node = in_floats(x)
-    if node.ndim < 3:
-        raise RankError(f"instance_norm of {describe(node)} of type {node.type}: it has no axes after channels")
+    node = of_rank(in_floats(x), "instance_norm of {}: it has no axes after channels", 3)
     scale, shift = (_of_channels("instance_norm", node, each) for each in (gamma, beta))
     return normalize(node, tuple(range(2, node.ndim)), epsilon, scale, shift)[0]
 
@@ -192,16 +173,14 @@ def group_norm(x: Any, groups: int, gamma: Any = None, beta: Any = None, epsilon
     """Each of `groups` equal groups of channels of each image with mean 0 and variance 1, times `gamma` plus `beta`,
     vectors of a number for each channel (Wu & He 2018). x: (batch, channels, ...); the number of channels must be a
     multiple of `groups`, which is checked when the function runs where it is not known before."""
-    node = in_floats(x)
-    if node.ndim < 2:
-        raise RankError(f"group_norm of {describe(node)} of type {node.type}: it has no axis of channels")
+    node = of_rank(in_floats(x), "group_norm of {}: it has no axis of channels", 2)
     batch, channels, *rest = node.type.shape
     each: Size = sizes.floor_divide(channels, groups)
     parts = layout.reshape(node, (batch, groups, each, *rest))
     result = layout.reshape(normalize(parts, tuple(range(2, parts.ndim)), epsilon)[0], node.type.shape)
     scale, shift = (_of_channels("group_norm", node, parameter) for parameter in (gamma, beta))
-    scaled = result if scale is None else mul(result, scale)
-    return scaled if shift is None else add(scaled, shift)
+    scaled = result if scale is None else el.mul(result, scale)
+    return scaled if shift is None else el.add(scaled, shift)
 
 
 def local_response_normalization(
@@ -210,16 +189,16 @@ def local_response_normalization(
     """x / (k + alpha * the sum of the squares in the `n` channels around each, an odd number) ** beta (Krizhevsky et
     al. 2012). Around the first and last channels there are fewer."""
     node = in_floats(x)
-    what = lazy_text(lambda: f"local_response_normalization of {describe(node)} of type {node.type}")
+    what = label_operand("local_response_normalization", node)
     if n < 1 or n % 2 == 0:
         raise GraphValueError(f"{what}: n is {n}, not an odd number")
     (place,) = normalise_axes(axis, node.ndim, what)
     last = [a for a in range(node.ndim) if a != place]
     channels = node.type.shape[place]
-    near = filled_windows(layout.dimshuffle(sqr(node), (*last, place)), (Sliding(channels, n),), (n // 2,), 0)
+    near = filled_windows(layout.dimshuffle(el.sqr(node), (*last, place)), (Sliding(channels, n),), (n // 2,), 0)
     back = [(*last, place).index(a) for a in range(node.ndim)]
     total = layout.dimshuffle(sum(near, -1), back)
-    return true_div(node, pow(add(mul(total, alpha), k), beta))
+    return el.true_div(node, el.pow(el.add(el.mul(total, alpha), k), beta))
 
 
 # --- bn ---------------------------------------------------------------------------------------------------------------
@@ -240,7 +219,7 @@ def batch_normalization(inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any,
     """
     if mode not in ("low_mem", "high_mem"):
         raise ValueError(f"batch_normalization: mode {mode!r} is neither 'low_mem' nor 'high_mem'")
-    return add(mul(true_div(sub(inputs, mean), std), gamma), beta)
+    return el.add(el.mul(el.true_div(el.sub(inputs, mean), std), gamma), beta)
 
 
 class _Layout:
@@ -248,7 +227,7 @@ class _Layout:
     these with size 1, or have the other axes alone."""
 
     def __init__(self, name: str, x: Node, axes: Any, given: Sequence[tuple[str, Node]]) -> None:
-        what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
+        what = label_operand(name, x)
         self.axes = _axes(axes, x.ndim, what)
         self.kept = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         self.rank = x.ndim if given[0][1].ndim == x.ndim else len(self.kept)
@@ -319,13 +298,13 @@ def batch_normalization_train(
     small = _epsilon(epsilon, "batch_normalization_train")
     scale, shift, *old = (parameters.spread(node) for _, node in given)
     result, mean, spread = normalize(x, parameters.axes, small, scale, shift)
-    results = [mean, reciprocal(sqrt(add(spread, small)))]
+    results = [mean, el.reciprocal(el.sqrt(el.add(spread, small)))]
     if old:
-        count = cast(as_size_node(sizes.product(x.type.shape[axis] for axis in parameters.axes)), x.type.dtype)
-        unbiased = mul(spread, true_div(count, sub(count, 1)))
-        rest = sub(1, running_average_factor)
+        count = cast(count_of(x, parameters.axes), x.type.dtype)
+        unbiased = el.mul(spread, el.true_div(count, el.sub(count, 1)))
+        rest = el.sub(1, running_average_factor)
         for before, now in zip(old, (mean, unbiased), strict=True):
-            new = add(mul(before, rest), mul(now, running_average_factor))
+            new = el.add(el.mul(before, rest), el.mul(now, running_average_factor))
             results.append(cast(new, before.type.dtype))
     return (result, *map(parameters.short, results))
 
@@ -342,7 +321,7 @@ def batch_normalization_test(
     parameters = _Layout("batch_normalization_test", x, axes, given)
     small = _epsilon(epsilon, "batch_normalization_test")
     scale, shift, centre, spread = (parameters.spread(node) for _, node in given)
-    return add(mul(sub(x, centre), true_div(scale, sqrt(add(spread, small)))), shift)
+    return el.add(el.mul(el.sub(x, centre), el.true_div(scale, el.sqrt(el.add(spread, small)))), shift)
 
 
 # --- regularization ---------------------------------------------------------------------------------------------------
@@ -362,14 +341,14 @@ def dropout(x: Any, rate: Any, stream: Any, rescale: bool = True, shared_axes: A
         >>> hidden = T.nnet.dropout(T.dmatrix("hidden"), 0.5, RandomStreams(7))
     """
     node = in_floats(x)
-    what = lazy_text(lambda: f"dropout of {describe(node)} of type {node.type}")
+    what = label_operand("dropout", node)
     if isinstance(rate, (int, float)) and not 0 <= rate < 1:
         raise GraphValueError(f"{what}: a rate is from 0 to below 1, not {rate}")
     shared = normalise_axes(shared_axes, node.ndim, what) if shared_axes != () else ()
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(node.type.shape))
     kept = elementwise("sub", 1, rate)
     chosen = broadcast_to(elementwise("not_equal", stream.binomial(shape, p=kept, dtype="int8"), 0), node.type.shape)
-    return where(chosen, true_div(node, as_node(kept).astype(node.type.dtype)) if rescale else node, 0)
+    return el.where(chosen, el.true_div(node, as_node(kept).astype(node.type.dtype)) if rescale else node, 0)
 
 
 def drop_connect(x: Any, weights: Any, rate: Any, stream: Any) -> Node:
@@ -426,16 +405,16 @@ class _Attention:
 
     def scores(self, queries: Node, keys: Node, begin: Node, mask: Node | None) -> Node:
         """The scores of a block (batch, BLOCK, keys), -inf where a query does not see a key."""
-        found = matmul(mul(queries, self.scale), layout.transpose(keys))
+        found = matmul(el.mul(queries, self.scale), layout.transpose(keys))
         counts: Node | None = None
         if mask is not None:
-            found, counts = (add(found, mask), None) if self.added else (found, mask)
+            found, counts = (el.add(found, mask), None) if self.added else (found, mask)
         if self.causal:
             row = layout.expand(elementwise("add", layout.iota(BLOCK), begin), (0, 2))
             column = layout.expand(layout.iota(keys.type.shape[1]), (0, 1))
-            before = less_equal(column, row)
-            counts = before if counts is None else logical_and(counts, before)
-        return found if counts is None else where(counts, found, -math.inf)
+            before = el.less_equal(column, row)
+            counts = before if counts is None else el.logical_and(counts, before)
+        return found if counts is None else el.where(counts, found, -math.inf)
 
     def sequences(self, mask: Node | None, *arrays: Node) -> tuple[Any, ...]:
         """The sequences of a scan over the blocks: where each begins, arrays, and the mask where it differs by
@@ -458,7 +437,7 @@ def scaled_dot_product_attention(
     likewise. Raises GraphTypeError for ranks that do not fit, ShapeError for sizes.
     """
     queries, keys, values = (in_floats(each) for each in (q, k, v))
-    what = lazy_text(lambda: f"attention of {describe(queries)} of type {queries.type}")
+    what = label_operand("attention", queries)
     for node in (keys, values):
         if node.ndim != queries.ndim or node.type.dtype != queries.type.dtype or node.ndim < 2:
             raise RankError(f"{what}: {describe(node)} of type {node.type} has other axes, or another dtype")
@@ -490,10 +469,10 @@ def _attend(form: _Attention, q: Node, k: Node, v: Node, mask: Node | None) -> N
         begin, queries, *own = block
         scores = form.scores(queries, k, begin, own[0] if own else mask)
         shift = shift_of(scores, (2,))
-        weights = exp(sub(scores, shift))
+        weights = el.exp(el.sub(scores, shift))
         total = sum(weights, 2, keepdims=True)
-        safe = where(elementwise("equal", total, 0), 1, total)
-        return None, (true_div(matmul(weights, v), safe), add(shift, log(safe)))
+        safe = el.where(elementwise("equal", total, 0), 1, total)
+        return None, (el.true_div(matmul(weights, v), safe), el.add(shift, el.log(safe)))
 
     _, (blocks, logs) = scan(step, None, form.sequences(mask, q))
     values = [form.joined(blocks), form.joined(logs)]
@@ -521,26 +500,28 @@ def _derivative(
     (q, k, v, mask), (result, logs) = inputs, results
     assert q is not None and k is not None and v is not None
     cotangent = cotangents.get(0, layout.zeros(result.type.dtype, result.type.shape))
-    even = sum(mul(cotangent, result), 2, keepdims=True)
+    even = sum(el.mul(cotangent, result), 2, keepdims=True)
     if 1 in cotangents:  # a derivative of the second order, by the logarithms of the sums
-        even = sub(even, cotangents[1])
+        even = el.sub(even, cotangents[1])
 
     axes = () if mask is None else tuple(axis for axis in range(3) if sizes.equal(mask.type.shape[axis], 1))
     is_row = by_mask and 1 in axes  # the same for all queries
 
     def step(carry: tuple[Node, ...], block: Any) -> tuple[tuple[Node, ...], Any]:
         begin, queries, slope, mean, log_total, *own = block
-        there = less(layout.expand(elementwise("add", layout.iota(BLOCK), begin), (0, 2)), as_size_node(form.queries))
-        slope, mean = where(there, slope, 0), where(there, mean, 0)
+        there = el.less(
+            layout.expand(elementwise("add", layout.iota(BLOCK), begin), (0, 2)), as_size_node(form.queries)
+        )
+        slope, mean = el.where(there, slope, 0), el.where(there, mean, 0)
         scores = form.scores(queries, k, begin, own[0] if own else mask)
-        weights = exp(sub(scores, log_total))
+        weights = el.exp(el.sub(scores, log_total))
         by_keys, by_values, *by_row = carry
-        by_scores = mul(weights, sub(matmul(slope, layout.transpose(v)), mean))
-        by_values = add(by_values, matmul(layout.transpose(weights), slope))
-        by_keys = add(by_keys, matmul(layout.transpose(by_scores), mul(queries, form.scale)))
-        by_queries = mul(matmul(by_scores, k), form.scale)
+        by_scores = el.mul(weights, el.sub(matmul(slope, layout.transpose(v)), mean))
+        by_values = el.add(by_values, matmul(layout.transpose(weights), slope))
+        by_keys = el.add(by_keys, matmul(layout.transpose(by_scores), el.mul(queries, form.scale)))
+        by_queries = el.mul(matmul(by_scores, k), form.scale)
         by_own = sum(by_scores, axes, keepdims=True) if axes else by_scores
-        by_row = [add(row, by_own) for row in by_row]
+        by_row = [el.add(row, by_own) for row in by_row]
         return (by_keys, by_values, *by_row), (by_queries, by_own) if by_mask and not is_row else by_queries
 
     nothing = tuple(

@@ -33,7 +33,7 @@ from graphc.tensor.creation import arange
 from graphc.tensor.elementary import add, mul, sub, true_div
 from graphc.tensor.indexing import take
 from graphc.tensor.joining import concatenate
-from graphc.tensor.shaping import as_axis, as_size
+from graphc.tensor.shaping import as_axis, as_size, label_operand
 
 __all__ = [
     "bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "convolution", "frac_bilinear_upsampling",
@@ -158,17 +158,6 @@ def joined(y: Node, axis: int) -> Node:
     return reshape(y, (*shape[:axis], sizes.multiply(shape[axis], shape[axis + 1]), *shape[axis + 2 :]))
 
 
-def _channels_second(x: Node, w: Node, channels_last: bool) -> tuple[Node, Node]:
-    if not channels_last:
-        return x, w
-    last = x.ndim - 1
-    return dimshuffle(x, (0, last, *range(1, last))), dimshuffle(w, (last, last - 1, *range(last - 1)))
-
-
-def _channels_back(y: Node, channels_last: bool) -> Node:
-    return dimshuffle(y, (0, *range(2, y.ndim), 1)) if channels_last else y
-
-
 def convolution(
     x: Any,
     w: Any,
@@ -233,7 +222,10 @@ def transposed_convolution(
     """
     what = "transposed_convolution"
     images, kernels, dtype = operands(x, w, what)
-    images, kernels = _channels_second(images, kernels, channels_last)
+    last = images.ndim - 1
+    if channels_last:
+        images = dimshuffle(images, (0, last, *range(1, last)))
+        kernels = dimshuffle(kernels, (last, last - 1, *range(last - 1)))
     rank = images.ndim - 2
     slide = sliding(rank, stride, padding, dilation, groups, flip, what)
     ends = for_each(more, rank, f"{what}: more elements", 0)
@@ -251,7 +243,8 @@ def transposed_convolution(
         cut = sizes.add(*pads[axis])
         counts.append(sizes.add(wanted[axis] if wanted else sizes.subtract(whole, cut), ends[axis]))
     made = by_images(split(images, 1, slide.groups, what), split(kernels, 0, slide.groups, what), slide, pads, counts)
-    return _channels_back(cast(joined(made, 1), dtype), channels_last)
+    result = cast(joined(made, 1), dtype)
+    return dimshuffle(result, (0, *range(2, result.ndim), 1)) if channels_last else result
 
 
 def along(
@@ -350,7 +343,7 @@ def frac_bilinear_upsampling(input: Any, frac_ratio: Any) -> Node:
 
 def _upsampled(input: Any, ratios: Any) -> Node:
     x = in_floats(input)
-    what = lazy_text(lambda: f"bilinear_upsampling of {describe(x)} of type {x.type}")
+    what = label_operand("bilinear_upsampling", x)
     if x.ndim != 4:
         raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     for axis, (ratio, step) in enumerate(ratios, 2):

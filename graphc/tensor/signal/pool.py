@@ -23,8 +23,8 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduce_each_max
 from graphc.ops.windows import Sliding, filled_windows, inc_windows, windows
 from graphc.startup.record import record
-from graphc.tensor.reductions import sum
-from graphc.tensor.shaping import as_axis, as_shape
+from graphc.tensor.reductions import count, sum
+from graphc.tensor.shaping import as_axis, as_shape, operand
 
 __all__ = [
     "AveragePoolGrad", "DownsampleFactorMaxGradGrad", "MaxPoolGrad", "MaxPoolRop", "Pool", "PoolGrad",
@@ -157,21 +157,19 @@ def pool(
         >>> pool(T.arange(6.0), (2,)).eval()
         array([1., 3., 5.])
     """
-    x = as_node(input)
-    what = lazy_text(lambda: f"pool of {describe(x)} of type {x.type}")
+    x, what = operand("pool", input)
     return _pool(x, _slide(x, ws, ignore_border, stride, pad, None, what), mode, what)
 
 
 def global_pool(input: Any, mode: str = "max", axes: int = 2) -> Node:
     """`pool` with windows as large as the last `axes` axes, which the result keeps with size 1."""
-    x = as_node(input)
-    what = lazy_text(lambda: f"global_pool of {describe(x)} of type {x.type}")
+    x, what = operand("global_pool", input)
     if not 0 < axes <= x.ndim:
         raise RankError(f"{what}: it has no {axes} axes to pool over")
     reduced = tuple(range(x.ndim - axes, x.ndim))
     if _checked_mode(mode, what) == "max":
         return layout.expand(reduce_each_max(x, reduced), reduced)
-    number = as_size_node(sizes.product(x.type.shape[axis] for axis in reduced))
+    number = count(x, reduced)
     return layout.expand(_added(x, reduced, mode, lambda dtype: cast(number, dtype)), reduced)
 
 
@@ -235,8 +233,7 @@ def pool_3d(
 def max_pool_2d_same_size(input: Any, patch_size: Any) -> Node:
     """`input` with zeros for all that is no maximum of its window of `patch_size`; windows follow one another, and
     what is left of the axes is zero (Theano's)."""
-    x = as_node(input)
-    what = lazy_text(lambda: f"max_pool_2d_same_size of {describe(x)} of type {x.type}")
+    x, what = operand("max_pool_2d_same_size", input)
     slidings = [axis.sliding for axis in _slide(x, patch_size, True, None, None, 2, what)]
     found, axes = windows(x, slidings), (x.ndim, x.ndim + 1)
     highest = layout.expand(reduce_each_max(found, axes), axes)
