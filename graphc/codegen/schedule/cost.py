@@ -29,7 +29,7 @@ from graphc.codegen.call.callback import LONG_NEST
 from graphc.codegen.schedule.nodes import is_written_out, lowering_of
 from graphc.ir import sizes
 from graphc.ir.body import outside
-from graphc.ir.facts import is_place_near
+from graphc.ir.facts import below_broadcasts, is_place_near
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size
 from graphc.ir.walk import as_size_node, node_set, nodes_of
@@ -66,7 +66,7 @@ def materialising_pays(node: Node, times: int, traffic: Traffic, is_materialised
 
 def recompute_cost(node: Node, traffic: Traffic, is_materialised: Callable[[Node], bool], limit: float) -> float:
     """The cost of computing an element again, counted until it is more than `limit`."""
-    if is_place_near(node):
+    if is_place_near(node) or is_choice(node):
         return 0.0
     total, pending, seen = 0.0, [node], {node}
     while pending and total <= limit:
@@ -84,6 +84,15 @@ def recompute_cost(node: Node, traffic: Traffic, is_materialised: Callable[[Node
                 seen.add(arg)
                 pending.append(arg)
     return total
+
+
+def is_choice(node: Node) -> bool:
+    """Tell whether a value says which place is the one of a row, as `label[:, None] == arange(n)` does: loops that add
+    a number at that place alone must see it (codegen/transform/chosen.py)."""
+    if node.op.name != "equal":
+        return False
+    places = [is_place_near(below_broadcasts(arg)) for arg in node.args]
+    return sum(places) == 1 and _axes(below_broadcasts(node.args[places.index(False)])) < _axes(node)
 
 
 def _axes(node: Node) -> int:
