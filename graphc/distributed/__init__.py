@@ -2,7 +2,7 @@
 
 In: functions of arrays, arrays and frames of dask's. Out: dask's arrays, or values. An extra: `pip install
 graphc-compiler[distributed]`. Computations go to dask's client where there is one, else to threads of this process; the
-numbers are the same bits. Read kernels.py (what is sent), blocks.py, fits.py, sampling.py, searches.py.
+numbers are the same bits. Read kernels.py (what is sent), fits.py, sampling.py.
 
     client = distributed.Client()                                        dask's; without it, threads
     x = da.from_array(np.load("x.npy", mmap_mode="r"), chunks=(10**5, -1))
@@ -19,11 +19,9 @@ except ImportError as error:
         "pip install 'graphc-compiler[distributed]', or '.[distributed]' in a checkout"
     ) from error
 
-from graphc.distributed.blocks import apply_gufunc, blockwise, map_blocks, map_columns, reduction
-from graphc.distributed.fits import Fit, State, fit, value_and_grad
-from graphc.distributed.kernels import Kernel, kernel_of
+from graphc.distributed.fits import Fit, Minima, State, Sweep, fit, grid, minimize, sweep, value_and_grad
+from graphc.distributed.kernels import Kernel, apply_gufunc, blockwise, kernel_of, map_blocks, map_columns, reduction
 from graphc.distributed.sampling import Samples, sample
-from graphc.distributed.searches import Minima, Sweep, grid, minimize, sweep
 from graphc.ir.call_errors import explain_all
 
 assert dask.array and dask.dataframe and distributed  # the extra has all three

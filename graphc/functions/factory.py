@@ -8,7 +8,7 @@ In: a `Kernel`, a `Convention` and the class of the mode. Out: a `Function`: of 
                                             where there are loops; Interpreted, with a warning, where neither can be
 
 The usual key of the cache is the printed graph, so that the graph must be built before its code is found. For a PyMC
-model that takes most of a warm start. There the key is a text that determines the graph (pymc/identity.py), and the
+model that takes most of a warm start. There the key is a text that determines the graph (pymc/model.py), and the
 graph is built only when somebody looks at it:
 
     store_code("model 1", f, note={"size": 3})     in one process: the code of f, under the text

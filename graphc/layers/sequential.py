@@ -18,7 +18,6 @@ from graphc.functions.callables import Function as Compiled
 from graphc.functions.function import function
 from graphc.ir.node import Node
 from graphc.layers.initial import Initialiser
-from graphc.layers.layer import Layer, Source
 from graphc.layers.standard import (
     BatchNorm,
     Conv,
@@ -26,7 +25,9 @@ from graphc.layers.standard import (
     Dropout,
     Flatten,
     Function,
+    Layer,
     Pool,
+    Source,
     activation_layer,
     initial_of,
 )

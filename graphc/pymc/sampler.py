@@ -47,11 +47,8 @@ class NutpieModel(CompiledPyMCModel):  # type: ignore[misc]
 
 def pointers(density: Bound, values: Bound, data: Mapping[str, Array]) -> list[Pointer]:
     """Return the C functions of the log-density and of the variables, over these data."""
-    made: list[Pointer] = []
-    for kind, bound in (("density", density), ("vector", values)):
-        others = [data[variable.name] for variable in bound.data]
-        made.append(Pointer("density" if kind == "density" else "vector", bound.function, others))
-    return made
+    first, second = ([data[variable.name] for variable in bound.data] for bound in (density, values))
+    return [Pointer("density", density.function, first), Pointer("vector", values.function, second)]
 
 
 def nutpie_model(

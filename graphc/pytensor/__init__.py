@@ -12,9 +12,8 @@ if find_spec("pytensor") is None:
         "graphc.pytensor needs PyTensor: pip install 'graphc-compiler[pytensor]', or '.[pytensor]' in a checkout"
     )
 
-from graphc.pytensor import matrices  # rows of the table
 from graphc.pytensor.linker import NAME, GraphcLinker, compiled, explain, register
 
-__all__ = ["NAME", "GraphcLinker", "compiled", "explain", "matrices", "register"]
+__all__ = ["NAME", "GraphcLinker", "compiled", "explain", "register"]
 
 register()

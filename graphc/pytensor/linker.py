@@ -28,8 +28,8 @@ from graphc.errors import ArgumentError, AssertionFailed, GraphcError
 from graphc.functions.callables import Function
 from graphc.functions.function import function
 from graphc.ir.node import Node
+from graphc.pytensor.rows import CHECKED, OUTSIDE, UNCHECKED
 from graphc.pytensor.table import Table, Unknown, applys, constant
-from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED
 from graphc.startup.record import record
 
 
@@ -112,8 +112,7 @@ def leaf(variable: Any) -> Node:
     kind = variable.type
     if not hasattr(kind, "dtype") or hasattr(kind, "format"):
         raise Unknown(f"{variable}, of type {kind}, is no tensor")
-    node: Node = T.tensor(kind.dtype, getattr(kind, "shape", ()), name=variable.name)
-    return node
+    return T.tensor(kind.dtype, getattr(kind, "shape", ()), name=variable.name)
 
 
 # --- linker -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The table that converts ops of PyTensor to nodes of graphc, and its rows for scalar ops.
 
 In: an Apply of PyTensor, and nodes for its inputs. Out: nodes for its outputs; `Unknown` where an op, or a form of it,
-is not in the table, so that PyTensor has to compute it. tensors.py and matrices.py have the rows of other ops.
+is not in the table, so that PyTensor has to compute it. rows.py has the rows of other ops.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Table:
         """Return the values of an Apply's results. Raises Unknown where PyTensor has to compute them."""
         function = self.row_of(type(apply.op))
         made = function(apply, list(args), self) if function in NESTED else function(apply, list(args))
-        results = made if isinstance(made, list) else [made]
+        results = made if isinstance(made, list | tuple) else [made]
         return [folded(as_declared(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
 
     def values_of(self, outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:

@@ -8,64 +8,37 @@ number of threads.
     graphc.random.normal(key, (3, 4))            an array
     noise = graphc.random.normal(key, (3, n))    a tensor, where the scalar n is one
 
-distributions.py has the generator and what is a function of uniform numbers, rejection.py what takes trials,
-vectors.py orders, choices and vectors of a covariance, derivatives.py derivatives by parameters, streams.py Theano's
-RandomStreams, raw.py Theano's raw_random.
+distributions.py has the generator, what is a function of uniform numbers, and derivatives by parameters, rejection.py
+what takes trials, vectors.py orders, choices and vectors of a covariance, streams.py Theano's RandomStreams, raw.py
+Theano's raw_random.
 """
 
 from typing import TYPE_CHECKING
 
 from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
+from graphc.random import distributions, rejection, vectors
 from graphc.startup.hooks import telling
+
+HOMES = {
+    distributions: """
+        bernoulli bits categorical cauchy exponential fold_in geometric gumbel key laplace logistic lognormal normal
+        pareto randint split uniform wald weibull_min
+    """,
+    rejection: """
+        beta binomial chisquare dirichlet f gamma negative_binomial poisson t truncated_normal vonmises
+    """,
+    vectors: "choice multinomial multivariate_normal permutation wishart",
+}
+"""The modules that have the functions, and the names of each."""
 
 if TYPE_CHECKING:
     from graphc.random.names import *  # noqa: F403 - arrays or tensors (tests/test_stubs.py)
 else:
-    from graphc.random.distributions import (
-        bernoulli,
-        bits,
-        categorical,
-        cauchy,
-        exponential,
-        fold_in,
-        geometric,
-        gumbel,
-        key,
-        laplace,
-        logistic,
-        lognormal,
-        normal,
-        pareto,
-        randint,
-        split,
-        uniform,
-        wald,
-        weibull_min,
-    )
-    from graphc.random.rejection import (
-        beta,
-        binomial,
-        chisquare,
-        dirichlet,
-        f,
-        gamma,
-        log_gamma_number as loggamma,
-        negative_binomial,
-        poisson,
-        t,
-        truncated_normal,
-        vonmises,
-    )
-    from graphc.random.vectors import choice, multinomial, multivariate_normal, permutation, wishart
+    globals().update({name: getattr(home, name) for home, names in HOMES.items() for name in names.split()})
+    loggamma = rejection.log_gamma_number
 
-__all__ = [
-    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
-    "f", "fold_in", "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal",
-    "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint",
-    "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
-]  # fmt: skip
-
+__all__ = sorted(["loggamma", *" ".join(HOMES.values()).split()])  # noqa: PLE0605 - the names are in the table
 
 all_at_once(globals())
 explain_all(globals())

@@ -20,11 +20,12 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import expand, reshape
-from graphc.random.derivatives import angle_by_concentration, by_its_place, slope, truncated_by_limits
 from graphc.random.distributions import (
     Shape,
+    angle_by_concentration,
     as_key,
     blocks,
+    by_its_place,
     float_of,
     fold_in,
     log1p,
@@ -32,6 +33,8 @@ from graphc.random.distributions import (
     not_negative,
     places,
     sized,
+    slope,
+    truncated_by_limits,
     unit,
     whole,
     word,
@@ -105,8 +108,7 @@ class Element:
             return E("logical_and", E("logical_not", carry[2]), E("less", carry[0], 2 * TRIALS))
 
         _, number, accepted = while_loop(goes_on, attempt, begin)
-        found: Node = E("where", accepted, number, self.number(math.nan))
-        return found
+        return E("where", accepted, number, self.number(math.nan))
 
     def number(self, value: float) -> Node:
         return literal(np.dtype(self.kind).type(value), self.kind)
@@ -153,7 +155,7 @@ def _flat(what: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tu
 
 def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Gamma numbers of shape parameter `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
-    26, 2000). Their derivative by `a`: derivatives.py."""
+    26, 2000). Their derivative by `a`: distributions.py."""
     number, alpha = _drawn_gamma("gamma", 0, key, a, shape, dtype)
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
@@ -373,8 +375,7 @@ class _TransformedRejection:
             held = E("maximum", k, element.number(0.0))
             held = held if self.most is None else E("minimum", held, self.most)
             below = log(v * self.scale / (self.a / (near * near) + self.b))
-            found: Node = E("less_equal", below, log_chance(held))
-            return found
+            return E("less_equal", below, log_chance(held))
 
         is_taken: Node = (
             cond(is_quick, lambda: literal(np.True_, "bool"), is_under)
@@ -402,8 +403,7 @@ def _added_up_or_tried(what: str, ways: _TwoMethods, key: Any, shape: Shape, *pa
     bits, kind, own, (index, *flat) = _flat(what, key, shape, EXACTLY, *parameters)
 
     def is_small(parameters: Sequence[Node]) -> Node:
-        found: Node = E("less", ways.mean(*parameters), SMALL_MEAN)
-        return found
+        return E("less", ways.mean(*parameters), SMALL_MEAN)
 
     element = Element(bits, index, kind)
     k, accepted = ways.hat(*flat).trial(element, literal(2), ways.chance(*flat), one=False)
@@ -436,7 +436,7 @@ def _added_up_or_tried(what: str, ways: _TwoMethods, key: Any, shape: Shape, *pa
 
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi. Their
-    derivatives: derivatives.py."""
+    derivatives: distributions.py."""
 
     def trial_of(element: Element, kappa: Node) -> Trial:
         r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
@@ -471,7 +471,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995). Their derivatives by
-    these: derivatives.py."""
+    these: distributions.py."""
 
     def draw(element: Element, low: Node, high: Node) -> Node:
         turned = E("less", high, element.number(0.0))

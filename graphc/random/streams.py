@@ -412,12 +412,10 @@ WITHIN_TWO = 0.87962566103423978
 """The standard deviation of a standard normal number between -2 and 2."""
 
 
-def _within_two(key: Node, shape: Any, kind: str) -> Node:
-    return rejection.truncated_normal(key, -2.0, 2.0, shape, kind)
-
-
 _normal = _scaled("normal", distributions.normal)
-_truncated_normal = _scaled("truncated_normal", _within_two)
+_truncated_normal = _scaled(
+    "truncated_normal", lambda key, shape, kind: rejection.truncated_normal(key, -2.0, 2.0, shape, kind)
+)
 _exponential = _scaled("exponential", distributions.exponential)
 _laplace = _scaled("laplace", distributions.laplace)
 _logistic = _scaled("logistic", distributions.logistic)

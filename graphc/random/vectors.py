@@ -244,8 +244,7 @@ def _root(cov: Node, method: str) -> Node:
         values, vectors = spectral.eigh(cov)
         return vectors * layout.expand(sqrt(maximum(values, 0.0)), (values.ndim - 1,))
     u, s, _ = spectral.svd(cov)
-    found: Node = u * layout.expand(sqrt(s), (s.ndim - 1,))
-    return found
+    return u * layout.expand(sqrt(s), (s.ndim - 1,))
 
 
 def _outer(what: str, shape: Shape, *own: tuple[Size, ...]) -> tuple[Size, ...]:

@@ -72,7 +72,8 @@ def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> 
         if not is_solver and not any(isinstance(leaf, Node) for leaf in found):
             return own(*args, **kwargs)
         is_law = is_method and home == "stats"
-        title = f"{getattr(args[0], 'name', _class_name(args[0]))}.{name}" if is_law else name
+        law = getattr(args[0], "name", type(args[0]).__name__.removesuffix("_gen")) if is_law else ""
+        title = f"{law}.{name}" if is_law else name
         if not is_solver and known((given, kwargs)) is not UNKNOWN:
             values = boundary.given(given)
             return boundary.computed(own(*args[: len(args) - len(given)], *values, **boundary.given(kwargs)))
@@ -87,11 +88,6 @@ def _takes_tensors(leaf: Any) -> bool:
     """Tell whether a value is a function that takes a tensor from around it, as that of a solver may."""
     contents = map(content_of, leaf.__closure__ or ()) if isinstance(leaf, FunctionType) else ()
     return any(isinstance(content, Node) and known(content) is UNKNOWN for content in contents)
-
-
-def _class_name(distribution: Any) -> str:
-    """The name of a distribution of vectors, from that of its class."""
-    return type(distribution).__name__.removesuffix("_gen")
 
 
 def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
@@ -125,15 +121,12 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
         return
     infrastructure: Any = sys.modules["scipy.stats._distn_infrastructure"]
     owners = [getattr(infrastructure, name) for name in CLASSES]
-    owners += {type(found) for name in theirs.__all__ if _is_of_vectors(found := getattr(theirs, name, None))}
+    kinds = {type(getattr(theirs, name, None)) for name in theirs.__all__}
+    owners += [kind for kind in kinds if kind.__module__ == "scipy.stats._multivariate"]
     for owner in owners:
         for name, method in vars(owner).items():
             if isinstance(method, FunctionType) and (name[0] != "_" or name == "__call__"):
                 yield _exchange(method, name, "stats", True)
-
-
-def _is_of_vectors(item: Any) -> bool:
-    return type(item).__module__ == "scipy.stats._multivariate"
 
 
 def replace() -> None:

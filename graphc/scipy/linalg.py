@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 def _machine_rtol(a: Any) -> Node:
     """max(m, n) times the precision of the dtype, of a matrix."""
     node = as_node(a)
-    eps = float(np.finfo(node.type.dtype if node.type.dtype == "float32" else "float64").eps)
-    return cast(maximum(node.shape[node.ndim - 2], node.shape[node.ndim - 1]), "float64") * eps
+    return cast(maximum(node.shape[node.ndim - 2], node.shape[node.ndim - 1]), "float64") * _machine_eps(node)
 
 
 def _is_none(name: str, **options: Any) -> None:
@@ -191,11 +190,8 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     the machine's precision. Raises GraphValueError for `atol`."""
     _is_none("pinv", atol=None if atol == 0 else atol)
     limit = _machine_rtol(a) if rtol is None else rtol
-    return (
-        (matrices.pinv(a, rtol=limit), matrices.matrix_rank(a, rtol=limit))
-        if return_rank
-        else matrices.pinv(a, rtol=limit)
-    )
+    inverse = matrices.pinv(a, rtol=limit)
+    return (inverse, matrices.matrix_rank(a, rtol=limit)) if return_rank else inverse
 
 
 def pinvh(

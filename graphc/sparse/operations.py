@@ -36,6 +36,17 @@ from graphc.tensor.joining import repeat
 from graphc.tensor.keys import nonzero
 from graphc.tensor.sorting import argsort, searchsorted, unique
 
+__all__ = [
+    "add", "add_s_s_data", "arcsin", "arcsinh", "arctan", "arctanh", "asformat", "ceil", "clean", "col_scale", "conj",
+    "construct_sparse_from_list", "csc_from_dense", "csr_from_dense", "deg2rad", "dense_from_sparse", "diag", "dot",
+    "ensure_sorted_indices", "eq", "expm1", "floor", "ge", "get_item_2d", "get_item_2lists", "get_item_list",
+    "get_item_scalar", "gt", "hstack", "le", "log1p", "lt", "mul", "neg", "neq", "rad2deg", "remove0", "rint",
+    "row_scale", "sampling_dot", "sgn", "sin", "sinh", "sp_ones_like", "sp_sum", "sp_zeros_like", "sqr", "sqrt",
+    "square_diagonal", "structured_add", "structured_add_s_v", "structured_dot", "structured_exp", "structured_log",
+    "structured_maximum", "structured_minimum", "structured_monoid", "structured_pow", "structured_sigmoid", "sub",
+    "summed", "tan", "tanh", "true_dot", "trunc", "usmm", "vstack",
+]  # fmt: skip
+
 
 def dense_from_sparse(x: Any, structured: bool = True) -> Node:
     """A sparse matrix as a dense one. The gradient is taken at the entries, or, where not `structured`, at all places:
@@ -179,8 +190,7 @@ def diag(x: Any) -> Node:
     last = sizes.maximum(sizes.subtract(length, 1), 0)
     inside = elementwise("minimum", rows, as_size_node(last))
     held = zeros(matrix.dtype, (sizes.maximum(length, 1),))
-    found: Node = inc_gather(held, values, (inside,), 0)[: as_size_node(length)]
-    return found
+    return inc_gather(held, values, (inside,), 0)[: as_size_node(length)]
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -211,8 +221,7 @@ def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
     first, second = (_from_start(cast(as_node(one), "int64"), n) for one, n in zip(index, matrix.sizes, strict=True))
     rows, columns = matrix.places()
     there = elementwise("logical_and", elementwise("equal", rows, first), elementwise("equal", columns, second))
-    chosen: Node = elementwise("where", there, matrix.data, literal(0, matrix.dtype)).sum(dtype=matrix.dtype)
-    return chosen
+    return elementwise("where", there, matrix.data, literal(0, matrix.dtype)).sum(dtype=matrix.dtype)
 
 
 def get_item_2lists(x: Any, ind1: Any, ind2: Any) -> Node:

@@ -30,6 +30,14 @@ from graphc.options import options
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
 
+__all__ = [
+    "CSC", "CSM", "CSR", "SparseSharedVariable", "SparseType", "SparseVariable", "all_dtypes",
+    "as_sparse_or_tensor_variable", "as_sparse_variable", "complex_dtypes", "constant", "continuous_dtypes",
+    "csc_dmatrix", "csc_fmatrix", "csc_matrix", "csm_data", "csm_indices", "csm_indptr", "csm_properties", "csm_shape",
+    "csr_dmatrix", "csr_fmatrix", "csr_matrix", "discrete_dtypes", "float_dtypes", "int_dtypes", "integer_dtypes",
+    "matrix", "sparse_formats", "uint_dtypes",
+]  # fmt: skip
+
 METHODS: dict[str, Callable[..., Any]] = {}
 """The functions of operators and methods of sparse variables; filled by the modules that define it."""
 FORMATS = ("csr", "csc")
@@ -112,6 +120,13 @@ class SparseType:
 
     def __str__(self) -> str:
         return f"Sparse[{self.dtype}, {self.format}]"
+
+
+def _operator(method: str, turned: bool = False) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator. turned: the variable stands on the right."""
+    if turned:
+        return lambda self, other: METHODS[method](other, self)
+    return lambda self, other: METHODS[method](self, other)  # noqa: PLW0108 - it is filled later
 
 
 @dataclass(eq=False, repr=False)
@@ -232,53 +247,16 @@ class SparseVariable:
     def __neg__(self) -> SparseVariable:
         return self.with_data(-self.data)
 
-    def __add__(self, other: Any) -> Any:
-        return METHODS["add"](self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return METHODS["add"](other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return METHODS["sub"](self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return METHODS["sub"](other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return METHODS["mul"](self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return METHODS["mul"](other, self)
+    __add__, __radd__ = _operator("add"), _operator("add", turned=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", turned=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", turned=True)
+    __matmul__, __rmatmul__ = _operator("dot"), _operator("dot", turned=True)
+    __dot__, __rdot__ = _operator("structured_dot"), _operator("structured_dot", turned=True)
+    __lt__, __le__, __gt__, __ge__ = map(_operator, ("lt", "le", "gt", "ge"))
+    __getitem__ = _operator("getitem")
 
     def __truediv__(self, other: Any) -> Any:
         return METHODS["mul"](self, 1.0 / as_node(other))
-
-    def __matmul__(self, other: Any) -> Any:
-        return METHODS["dot"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return METHODS["dot"](other, self)
-
-    def __dot__(self, other: Any) -> Any:
-        return METHODS["structured_dot"](self, other)
-
-    def __rdot__(self, other: Any) -> Any:
-        return METHODS["structured_dot"](other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return METHODS["lt"](self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return METHODS["le"](self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return METHODS["gt"](self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return METHODS["ge"](self, other)
-
-    def __getitem__(self, key: Any) -> Any:
-        return METHODS["getitem"](self, key)
 
 
 class SparseSharedVariable(SparseVariable):

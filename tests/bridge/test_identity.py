@@ -24,7 +24,7 @@ from pytensor.tensor.random.basic import NormalRV  # noqa: E402
 
 import graphc.pymc  # noqa: E402
 from graphc.options import options  # noqa: E402
-from graphc.pymc.identity import STATES, Serializer, state, text_of  # noqa: E402
+from graphc.pymc.model import STATES, Serializer, state, text_of  # noqa: E402
 from graphc.startup.versions import digest_of  # noqa: E402
 from tests.support.bridge_models import MODELS, eight_schools  # noqa: E402
 

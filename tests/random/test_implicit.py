@@ -12,7 +12,7 @@ from scipy import special
 import graphc
 import graphc.random as R
 import graphc.tensor as T
-from graphc.random.derivatives import slope
+from graphc.random.distributions import slope
 
 KEY = T.scalar("key", dtype="uint64")
 SHAPES = (1e-3, 0.3, 1.0, 2.0, 30.0, 150.0)

@@ -13,7 +13,7 @@ from scipy import special, stats
 import graphc
 import graphc.random as R
 import graphc.tensor as T
-from graphc.random.derivatives import angle_by_concentration, truncated_by_limits, wald_by_parameters
+from graphc.random.distributions import angle_by_concentration, truncated_by_limits, wald_by_parameters
 
 X, P, Q = T.dvector("x"), T.dvector("p"), T.dvector("q")
 

@@ -19,9 +19,8 @@ import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.scipy import optimize
-from graphc.scipy.optimize.kernels import Kernel
-from graphc.scipy.optimize.packing import Packing
-from graphc.scipy.optimize.places import Objective, Residuals
+from graphc.scipy.optimize.kernels import Kernel, Objective, Residuals
+from graphc.scipy.optimize.parameters import Packing
 from graphc.startup.process import PROCESS
 
 

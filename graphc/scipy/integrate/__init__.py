@@ -1,8 +1,8 @@
 """SciPy's `integrate`: initial value problems, integrals of functions and of samples, with derivatives.
 
 In: functions, arrays, tensors. Out: arrays, where no argument is a tensor and no function is traced; else tensors.
-initial_values.py has `solve_ivp` and JAX's `odeint`, steps.py their loop, explicit.py and implicit.py the methods;
-quadrature.py integrals of functions; samples.py those of values.
+initial_values.py has `solve_ivp` and JAX's `odeint`, steps.py their loop and the methods, quadrature.py integrals of
+functions, samples.py those of values.
 
     solve_ivp(lambda t, y: -y, (0, 1), [1.0]).y[0, -1]
     graphc.grad(lambda a: quad(lambda x: jnp.exp(-a * x), 0, 1)[0])(1.0)

@@ -15,6 +15,7 @@ tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -32,10 +33,20 @@ from graphc.ir.source_lines import program_line
 from graphc.lax.solving import custom_root
 from graphc.ops.elementwise import as_node, cast
 from graphc.options import options
-from graphc.scipy.integrate.explicit import explicit
-from graphc.scipy.integrate.implicit import Radau
-from graphc.scipy.integrate.steps import STOPPED, Derivative, Event, Method, Path, Tolerances, integrate
-from graphc.scipy.results import Result
+from graphc.scipy.integrate.steps import (
+    DOP853,
+    RK23,
+    RK45,
+    STOPPED,
+    Derivative,
+    Event,
+    Method,
+    Path,
+    Radau,
+    Tolerances,
+    integrate,
+)
+from graphc.scipy.named import Result
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import nodes_in, run
 from graphc.tree import ravel_pytree
@@ -48,6 +59,7 @@ MESSAGES = {
     -1: "Required step size is less than spacing between numbers.",
     -2: "The solver made max_steps attempts before it reached the end of the integration interval.",
 }
+METHODS: dict[str, Method] = {"RK23": RK23, "RK45": RK45, "Radau": Radau()}
 INSTEAD = {
     "BDF": 'method="Radau" is the one for stiff problems, of order 5 and L-stable',
     "LSODA": 'it is Fortran code that changes between methods; method="Radau" is the one for stiff problems',
@@ -123,19 +135,12 @@ def _as_float(leaf: Any) -> Node:
     return node if is_float(node.type.dtype) else cast(node, options.floatX)
 
 
-def _time(value: Any) -> Node:
-    node = _as_float(value)
-    if node.ndim:
-        raise RankError(f"a time is a number, not an array of type {node.type}")
-    return node
-
-
 def method_of(name: Any) -> Method:
     """Return the method of a name. Raises GraphValueError for one that is not there, with the reason."""
-    if name == "Radau":
-        return Radau()
-    if name in ("RK45", "RK23", "DOP853"):
-        return explicit(name)
+    if name == "DOP853":
+        return DOP853(import_module("scipy.integrate").DOP853)
+    if isinstance(name, str) and name in METHODS:
+        return METHODS[name]
     reason = INSTEAD.get(name, "there are RK45, RK23, DOP853 and Radau") if isinstance(name, str) else "give its name"
     raise GraphValueError(f"solve_ivp: method {name!r} is not here: {reason}")
 
@@ -184,9 +189,15 @@ def solve_ivp(
     if dense_output or vectorized:
         raise GraphValueError("solve_ivp: dense_output and vectorized are not here: give the times as t_eval")
     extra = () if args is None else tuple(args)
-    begin, end = (_time(value) for value in _pair(t_span))
+    if not isinstance(t_span, Node) and len(t_span) != 2:
+        raise GraphValueError(f"solve_ivp: t_span has the first and the last time, not {len(t_span)} numbers")
+    begin, end = (_as_float(t_span[place]) for place in range(2))
+    for time in (begin, end):
+        if time.ndim:
+            raise RankError(f"a time is a number, not an array of type {time.type}")
     state, solver = State(y0), method_of(method)
-    known = [_event(event, state, extra) for event in _several(events)]
+    several = [] if events is None else [events] if callable(events) else events
+    known = [_event(event, state, extra) for event in several]
     least = 100 * np.finfo(state.vector.type.dtype).eps
     tolerances = Tolerances(T.maximum(rtol, least), T.as_tensor_variable(atol))
     derivative = state.derivative(fun, extra, "solve_ivp")
@@ -264,7 +275,7 @@ def odeint(
         state.derivative(func, (*more, *args), "odeint", turned=not tfirst),
         (times[0], times[-1]),
         state.vector,
-        explicit("RK45"),
+        RK45,
         Tolerances(T.as_tensor_variable(rtol), T.as_tensor_variable(atol)),
         None,
         hmax,
@@ -307,19 +318,7 @@ def scipys_odeint(
     return solution
 
 
-def _pair(t_span: Any) -> Sequence[Any]:
-    if isinstance(t_span, Node):
-        return [t_span[0], t_span[1]]
-    if len(t_span) != 2:
-        raise GraphValueError(f"solve_ivp: t_span has the first and the last time, not {len(t_span)} numbers")
-    return [t_span[0], t_span[1]]
-
-
 # --- events -----------------------------------------------------------------------------------------------------------
-
-
-def _several(events: Any) -> list[Any]:
-    return [] if events is None else [events] if callable(events) else list(events)
 
 
 def _event(event: Any, state: State, args: Sequence[Any]) -> Event:

@@ -221,8 +221,7 @@ class Integrand:
 
     def at(self, x: Node, given: Sequence[Node]) -> list[Node]:
         """Return the values at a place."""
-        found: list[Node] = substitute(self.results, {self.x: x, **dict(zip(self.others, given, strict=True))})
-        return found
+        return substitute(self.results, {self.x: x, **dict(zip(self.others, given, strict=True))})
 
 
 def integral(f: Integrand, ends: Sequence[Node], pieces: Sequence[Node], given: Sequence[Node]) -> list[Node]:
@@ -247,8 +246,7 @@ def integral(f: Integrand, ends: Sequence[Node], pieces: Sequence[Node], given: 
         parts = integral(back, ends, pieces, [*given, *more]) if given else []
         return [-lower, upper, None, None, None, *parts]
 
-    made: list[Node] = overridden(totals, [*ends, *pieces, *given], rule)
-    return made
+    return overridden(totals, [*ends, *pieces, *given], rule)
 
 
 def _summed(f: Callable[[Node], list[Node]], low: Node, high: Node, pieces: Sequence[Node]) -> list[Node]:

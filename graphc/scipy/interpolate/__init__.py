@@ -1,7 +1,7 @@
 """SciPy's `interpolate`: curves through points, splines, grids, with derivatives by queries and values.
 
-In: places and values, arrays or tensors. Out: objects that are called with queries. piecewise.py has polynomials in
-pieces, bsplines.py splines by basis functions, grids.py values between points and on grids.
+In: places and values, arrays or tensors. Out: objects that are called with queries. splines.py has polynomials in
+pieces and splines by basis functions, grids.py values between points and on grids.
 
     CubicSpline(x, y)(0.5)                    a number, by SciPy
     graphc.grad(CubicSpline(x, y))(0.5)       the slope there
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
-    from graphc.scipy.interpolate.bsplines import *  # noqa: F403
     from graphc.scipy.interpolate.grids import *  # noqa: F403
-    from graphc.scipy.interpolate.piecewise import *  # noqa: F403
+    from graphc.scipy.interpolate.splines import *  # noqa: F403
 
 LAZY = {
-    "bsplines": "BSpline make_interp_spline splev",
     "grids": "RegularGridInterpolator interp1d",
-    "piecewise": "Akima1DInterpolator CubicHermiteSpline CubicSpline PPoly PchipInterpolator",
+    "splines": """
+        Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator make_interp_spline splev
+    """,
 }
 INSTEAD = {
     **dict.fromkeys(

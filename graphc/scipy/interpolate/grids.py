@@ -9,7 +9,7 @@ tensor, with derivatives by queries and values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -20,9 +20,8 @@ import graphc.tensor as T
 from graphc.errors import GraphValueError, RankError
 from graphc.ir.at_once import is_plain
 from graphc.ir.node import Node
-from graphc.scipy.interpolate.piecewise import CubicSpline, as_float
-
-KINDS = ("linear", "nearest", "previous", "next", "cubic")
+from graphc.scipy.interpolate.splines import CubicSpline, at_queries, beside
+from graphc.scipy.named import as_float
 
 
 class interp1d:  # noqa: N801 - SciPy's name
@@ -59,8 +58,8 @@ class interp1d:  # noqa: N801 - SciPy's name
         if is_plain((self.x, self.y, x), self.settings):
             return import_module("scipy.interpolate").interp1d(self.x, self.y, **self.settings)(x)
         kind, fill = self.settings["kind"], self.settings["fill_value"]
-        if kind not in KINDS:
-            raise GraphValueError(f"interp1d: kind {kind!r} is not here: {', '.join(KINDS)} are")
+        if kind not in _BETWEEN:
+            raise GraphValueError(f"interp1d: kind {kind!r} is not here: {', '.join(_BETWEEN)} are")
         places, values, query = as_float(self.x), as_float(self.y), as_float(x)
         axis = self.axis % values.ndim
         values = T.moveaxis(values, axis, 0)
@@ -78,44 +77,37 @@ class interp1d:  # noqa: N801 - SciPy's name
         found = _BETWEEN[kind](places, values, flat)
         if not error and not going_on:
             below, above = fill if isinstance(fill, tuple) else (fill, fill)
-            sides = [each[(slice(None), *[None] * (values.ndim - 1))] for each in (flat < places[0], flat > places[-1])]
+            sides = [beside(each, values.ndim) for each in (flat < places[0], flat > places[-1])]
             found = T.switch(sides[0], below, T.switch(sides[1], above, found))
-        shape = [found.shape[place] for place in range(1, found.ndim)]
-        whole = [query.shape[place] for place in range(query.ndim)] + shape
-        found = T.reshape(found, whole, ndim=len(whole))
-        return T.moveaxis(found, list(range(query.ndim)), list(range(axis, axis + query.ndim)))
+        return T.moveaxis(at_queries(found, query), list(range(query.ndim)), list(range(axis, axis + query.ndim)))
 
 
 def _linear(x: Node, y: Node, query: Node) -> Node:
     above = T.clip(T.searchsorted(x, query), 1, x.shape[0] - 1)
     below = above - 1
     part = (query - x[below]) / (x[above] - x[below])
-    part = part[(slice(None), *[None] * (y.ndim - 1))]
-    return y[below] + part * (y[above] - y[below])
-
-
-def _nearest(x: Node, y: Node, query: Node) -> Node:
-    return y[T.searchsorted((x[1:] + x[:-1]) / 2, query)]
+    return y[below] + beside(part, y.ndim) * (y[above] - y[below])
 
 
 def _previous(x: Node, y: Node, query: Node) -> Node:
     place = T.searchsorted(x, query, side="right") - 1
-    none = (place < 0)[(slice(None), *[None] * (y.ndim - 1))]
+    none = beside(place < 0, y.ndim)
     return T.switch(none, np.nan, y[T.maximum(place, 0)])
 
 
 def _next(x: Node, y: Node, query: Node) -> Node:
     place, count = T.searchsorted(x, query), x.shape[0]
-    none = (place >= count)[(slice(None), *[None] * (y.ndim - 1))]
+    none = beside(place >= count, y.ndim)
     return T.switch(none, np.nan, y[T.minimum(place, count - 1)])
 
 
-def _cubic(x: Node, y: Node, query: Node) -> Node:
-    found: Node = CubicSpline(x, y)(query)
-    return found
-
-
-_BETWEEN = {"linear": _linear, "nearest": _nearest, "previous": _previous, "next": _next, "cubic": _cubic}
+_BETWEEN: dict[str, Callable[[Node, Node, Node], Node]] = {
+    "linear": _linear,
+    "nearest": lambda x, y, query: y[T.searchsorted((x[1:] + x[:-1]) / 2, query)],
+    "previous": _previous,
+    "next": _next,
+    "cubic": lambda x, y, query: CubicSpline(x, y)(query),
+}
 
 
 class RegularGridInterpolator:
@@ -165,7 +157,7 @@ class RegularGridInterpolator:
             everywhere = inside[0]
             for each in inside[1:]:
                 everywhere = everywhere & each
-            found = T.switch(everywhere[(slice(None), *[None] * (found.ndim - 1))], found, self.fill_value)
+            found = T.switch(beside(everywhere, found.ndim), found, self.fill_value)
         shape: list[Any] = [query.shape[axis] for axis in range(query.ndim - 1)] or [1]
         whole = [*shape, *(found.shape[axis] for axis in range(1, found.ndim))]
         return T.reshape(found, whole, ndim=len(whole))
@@ -179,7 +171,7 @@ class RegularGridInterpolator:
             for side, part in zip(corner, parts, strict=True):
                 weight = weight * (part if side else 1 - part)
             taken = values[tuple(i + side for i, side in zip(below, corner, strict=True))]
-            term = weight[(slice(None), *[None] * (taken.ndim - 1))] * taken
+            term = beside(weight, taken.ndim) * taken
             total = term if total is None else total + term
         found: Node = total
         return found

@@ -2,9 +2,9 @@
 tensors native loops, with derivatives by the implicit function theorem.
 
 In: functions, guesses, arrays, tensors. Out: SciPy's results, of arrays, where no argument is a tensor and no function
-is traced; else of tensors. scalars.py has functions of one number, systems.py equations, minima.py minima, fits.py
-least squares; equations.py the derivative of solutions. driven.py and fitted.py call SciPy: packing.py makes vectors of
-trees, kernels.py compiles, places.py is what SciPy calls, constraints.py and covariance.py what goes in and comes out.
+is traced; else of tensors. Native loops: roots.py, minima.py, fits.py, of equations.py's functions and derivatives of
+solutions. SciPy's algorithms: driven.py, on kernels.py's compiled functions. parameters.py makes vectors of trees, and
+has what goes in and comes out by name.
 
     brentq(lambda x: x**2 - 2, 0.0, 2.0)                               1.414...
     graphc.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 9.0))(4.0)   0.25
@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING
 from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
-    from graphc.scipy.optimize.constraints import *  # noqa: F403
-    from graphc.scipy.optimize.covariance import Covariance as Covariance
     from graphc.scipy.optimize.fits import *  # noqa: F403
     from graphc.scipy.optimize.minima import *  # noqa: F403
-    from graphc.scipy.optimize.scalars import *  # noqa: F403
-    from graphc.scipy.optimize.systems import *  # noqa: F403
+    from graphc.scipy.optimize.parameters import *  # noqa: F403
+    from graphc.scipy.optimize.roots import *  # noqa: F403
 
 LAZY = {
-    "constraints": "Bounds LinearConstraint NonlinearConstraint",
-    "covariance": "Covariance",
     "fits": "curve_fit least_squares",
-    "minima": "line_search minimize",
-    "scalars": "bisect brentq minimize_scalar newton root_scalar",
-    "systems": "fixed_point root",
+    "minima": "line_search minimize minimize_scalar",
+    "parameters": "Bounds Covariance LinearConstraint NonlinearConstraint",
+    "roots": "bisect brentq fixed_point newton root root_scalar",
 }
 INSTEAD = {
     **dict.fromkeys(

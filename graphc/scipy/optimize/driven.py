@@ -1,10 +1,10 @@
-"""SciPy's `minimize`, `root` and searches of one number, with derivatives of the graph.
+"""SciPy's `minimize`, `root`, searches of one number, `least_squares` and `curve_fit`, with derivatives of the graph.
 
     minimize(native, lambda p: (p["a"] - 1.0) ** 2, {"a": 0.0}, method="trust-exact")
 
-In: a function of arrays or of a tree of them, a guess. Out: what SciPy's algorithm finds, as a tree (`covariance.py`).
+In: a function of arrays or of a tree of them, a guess. Out: what SciPy's algorithm finds, as a tree (`parameters.py`).
 The algorithm is SciPy's own, and it is given the derivatives that it takes, from one kernel for the value, the gradient
-and the constraints (`places.py`); products with the second derivatives, and these themselves, are kernels that are
+and the constraints (`kernels.py`); products with the second derivatives, and these themselves, are kernels that are
 compiled when the algorithm first asks for them. native: the function of tensors of the same name, for a function that
 takes tensors from around it, whose result is a graph.
 """
@@ -12,7 +12,11 @@ takes tensors from around it, whose result is a graph.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from inspect import Parameter, signature
+from itertools import count
 from time import perf_counter
 from typing import Any
 
@@ -20,15 +24,28 @@ import numpy as np
 
 from graphc.arrays.dtypes import Array
 from graphc.control.loop import title
-from graphc.errors import GraphTypeError, GraphValueError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in
-from graphc.scipy.optimize import constraints as limits
-from graphc.scipy.optimize.covariance import Covariance, SearchResult, free_of, over_free
-from graphc.scipy.optimize.kernels import COLUMNS, CURVATURES, HESSIANS, OBJECTIVES, KernelRequest, weighed
-from graphc.scipy.optimize.packing import Packing, arguments
-from graphc.scipy.optimize.places import Objective, Residuals
-
-__all__ = ["Progress", "minimize", "minimize_scalar", "root", "root_scalar"]
+from graphc.scipy.optimize.kernels import (
+    COLUMNS,
+    CURVATURES,
+    HESSIANS,
+    OBJECTIVES,
+    KernelRequest,
+    Objective,
+    Residuals,
+    weighed,
+)
+from graphc.scipy.optimize.parameters import (
+    Constraint,
+    Covariance,
+    Packing,
+    SearchResult,
+    arguments,
+    free_of,
+    over_free,
+    read_constraints,
+)
 
 VALUES = ("nelder-mead", "powell", "cobyla", "cobyqa")
 """Methods that take no derivative."""
@@ -50,7 +67,7 @@ def minimize(
     """Return what SciPy's `minimize` finds."""
     packing = Packing("minimize", x0)
     low_high = packing.pairs(bounds)
-    known = [] if constraints is None else limits.read(packing, constraints)
+    known = [] if constraints is None else read_constraints(packing, constraints)
     if method is None:
         method = "SLSQP" if known else "BFGS" if low_high is None else "L-BFGS-B"
     kind = method.lower() if isinstance(method, str) else "newton-cg"
@@ -69,7 +86,8 @@ def minimize(
         given["bounds"] = found_in("scipy.optimize", "Bounds")(*low_high)
     if known:
         given["constraints"] = _constraints(objective, known, second if kind == "trust-constr" else None)
-    given["callback"] = _callback(packing, objective, callback, line, kind not in UNSTOPPED)
+    watch = None if line is None else lambda: line.step(objective.number)
+    given["callback"] = _callback(packing, callback, watch, kind not in UNSTOPPED)
     theirs = found_in("scipy.optimize", "minimize")(
         objective.value, packing.start, method=method, tol=tol, options=options, **given
     )
@@ -87,30 +105,29 @@ def _values(packing: Packing, theirs: Any) -> dict[str, Any]:
     return {**values, "scipy": theirs}
 
 
-def _callback(packing: Packing, objective: Objective, callback: Any, line: Progress | None, stops: bool) -> Any:
-    if callback is None and line is None:
+def _callback(packing: Packing, callback: Any, watch: Callable[[], None] | None, stops: bool) -> Any:
+    """Return what SciPy calls at each step. stops: True from the program's callback ends the search."""
+    if callback is None and watch is None:
         return None
 
     def call(x: Array, *state: Any) -> None:
-        if line is not None:
-            line.step(objective.number)
+        if watch is not None:
+            watch()
         if callback is not None and callback(packing.tree(x)) is True and stops:
             raise StopIteration
 
     return call
 
 
-def _constraints(objective: Objective, known: list[limits.Constraint], second: SecondDerivatives | None) -> list[Any]:
-    made, place = [], 0
+def _constraints(objective: Objective, known: list[Constraint], second: SecondDerivatives | None) -> list[Any]:
+    made, places = [], count()
     for each in known:
         if each.fun is None:
             made.append(each.to_scipy())
             continue
+        place, hess = next(places), None if second is None else second.constraint(each.fun)
         slope: Any = objective.jacobian(place) if objective.order else "2-point"
-        made.append(
-            each.to_scipy(objective.constraint(place), slope, None if second is None else second.constraint(each.fun))
-        )
-        place += 1
+        made.append(each.to_scipy(objective.constraint(place), slope, hess))
     return made
 
 
@@ -138,30 +155,16 @@ class SecondDerivatives:
     def _own(self, hess: Callable[..., Any]) -> Callable[[Array], Array]:
         """Return a matrix that the program computes."""
         packing, size = self.packing, self.packing.size
-        what = KernelRequest("minimize", hess, order=0)
-        kernel = COLUMNS(what, packing.given(packing.start), *self.args)
+        kernel = COLUMNS(KernelRequest("minimize", hess, order=0), packing.given(packing.start), *self.args)
         if kernel.first[0].size != size * size:
             raise ShapeError(f"minimize: {title(hess)} must return a matrix of {size} by {size}")
-
-        def call(x: Array) -> Array:
-            found = np.empty(size * size)
-            kernel(packing.views(x), [found])
-            return found.reshape(size, size)
-
-        return call
+        return lambda x: kernel.array(packing.views(x), size, size)
 
     def _own_products(self, hessp: Callable[..., Any]) -> Callable[[Array, Array], Array]:
         """Return a product that the program computes."""
-        packing, what = self.packing, KernelRequest("minimize", hessp, order=0)
-        start = packing.given(packing.start)
-        kernel = COLUMNS(what, start, start, *self.args, trees=2)
-
-        def call(x: Array, along: Array) -> Array:
-            found = np.empty(packing.size)
-            kernel([*packing.views(x), *packing.views(along)], [found])
-            return found
-
-        return call
+        packing, start = self.packing, self.packing.given(self.packing.start)
+        kernel = COLUMNS(KernelRequest("minimize", hessp, order=0), start, start, *self.args, trees=2)
+        return lambda x, along: kernel.array([*packing.views(x), *packing.views(along)], packing.size)
 
     def times(self, x: Array, along: Array) -> Array:
         """Return the product of the second derivatives of the objective with a vector."""
@@ -203,7 +206,7 @@ class SecondDerivatives:
 
         return call
 
-    def covariance(self, x: Array, low_high: Any, known: list[limits.Constraint]) -> Covariance:
+    def covariance(self, x: Array, low_high: Any, known: list[Constraint]) -> Covariance:
         """Return the inverse of the second derivatives. With constraints these are of the function and the multipliers
         times the constraints, in the directions in which the constraints that hold as equations do not change."""
         free, matrix, rows = free_of(x, low_high), self.hessian(x), None
@@ -220,7 +223,7 @@ class SecondDerivatives:
                     matrix = matrix + np.concatenate(HESSIANS(what, given, weight).first)
         return Covariance(over_free("the Hessian", matrix, free, rows), self.packing)
 
-    def _held(self, x: Array, each: limits.Constraint) -> tuple[Array, Array]:
+    def _held(self, x: Array, each: Constraint) -> tuple[Array, Array]:
         """Return the Jacobian of a constraint, and which of its rows hold as equations."""
         if each.fun is None:
             value, jacobian = each.matrix @ x, each.matrix
@@ -389,3 +392,132 @@ class Progress:
         self.longest = max(self.longest, len(line))
         sys.stderr.write(f"\r{line:<{self.longest}}{end}")
         sys.stderr.flush()
+
+
+# --- least squares ----------------------------------------------------------------------------------------------------
+
+
+def least_squares(
+    native: Callable[..., Any], fun: Callable[..., Any], x0: Any, jac: Any = "2-point", bounds: Any = None,
+    method: str | None = None, ftol: Any = 1e-8, xtol: Any = 1e-8, gtol: Any = 1e-8, loss: Any = "linear",
+    max_nfev: Any = None, args: Any = (), *, callback: Any = None, progress: bool = False, **options: Any,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `least_squares` finds."""
+    packing = Packing("least_squares", x0)
+    what = KernelRequest("least_squares", fun, jac if callable(jac) else None)
+    kernel = COLUMNS(what, packing.given(packing.start), *arguments(args))
+    if kernel is None:
+        return native(fun, x0, jac, bounds, method, ftol, xtol, gtol, loss, max_nfev, args, **options)
+    line = Progress("least_squares", max_nfev) if progress else None
+    residuals = Residuals(packing, kernel, 1, line.step if line else None)
+    low_high = packing.ends(bounds)
+    given = dict(options)
+    if "x_scale" in options and not isinstance(options["x_scale"], str):
+        given["x_scale"] = packing.flat("x_scale", options["x_scale"])
+    if low_high is not None:
+        given["bounds"] = low_high
+    if method is None:
+        free = low_high is None and loss == "linear" and callback is None
+        method = "lm" if free and residuals.size >= packing.size else "trf"
+    if callback is not None:
+        if method == "lm":
+            raise GraphValueError('least_squares: method="lm" has no callback, which "trf" and "dogbox" have')
+        given["callback"] = _callback(packing, callback, None, True)
+    theirs = found_in("scipy.optimize", "least_squares")(
+        residuals.value, packing.start, jac=residuals.jacobian, method=method, ftol=ftol, xtol=xtol, gtol=gtol,
+        loss=loss, max_nfev=max_nfev, **given,
+    )  # fmt: skip
+    if line is not None:
+        line.end()
+
+    def spread() -> Covariance:
+        free = free_of(theirs.x, low_high)
+        rest = max(residuals.size - int(free.sum()), 1)
+        square = theirs.jac.T @ theirs.jac
+        return Covariance(over_free("J'J", square, free) * (2 * theirs.cost / rest), packing)
+
+    return SearchResult({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {}, spread)
+
+
+def parameters_of(f: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters after the data. Raises GraphValueError where they are not known."""
+    found = [*signature(f).parameters.values()]
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in found) or len(found) < 2:
+        raise GraphValueError("curve_fit: the number of parameters is not known from the function: give p0")
+    return [each.name for each in found[1:]]
+
+
+@lru_cache(maxsize=256)
+def _named(names: tuple[str, ...]) -> Any:
+    """The class of named tuples of parameters, one for all fits of them, so that their kernels are shared."""
+    return namedtuple("Parameters", names, rename=True)
+
+
+def _guess(f: Callable[..., Any], p0: Any) -> Any:
+    """Return the parameters as a tree with their names."""
+    if isinstance(p0, Mapping):
+        return p0
+    try:
+        names = parameters_of(f)
+    except GraphValueError:
+        if p0 is None:
+            raise
+        names = []
+    values = np.ones(len(names)) if p0 is None else np.atleast_1d(np.asarray(p0))
+    if values.ndim != 1:
+        raise ShapeError(f"curve_fit: p0 is an array of shape {values.shape}; it must be a vector, or a dict by name")
+    if len(names) < len(values):
+        names = [f"p{place}" for place in range(len(values))]
+    return _named(tuple(names[: len(values)]))(*values)
+
+
+def curve_fit(
+    native: Callable[..., Any], f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
+    absolute_sigma: bool = False, check_finite: bool = True, bounds: Any = None, method: str | None = None,
+    jac: Any = None, *, full_output: bool = False, ftol: Any = 1e-8, xtol: Any = 1e-8, gtol: Any = 1e-8,
+    maxfev: Any = None, progress: bool = False, **options: Any,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `curve_fit` finds."""
+    packing = Packing("curve_fit", _guess(f, p0))
+    data = np.asarray(xdata, "float64") if isinstance(xdata, list | tuple | np.ndarray) else xdata
+    names = isinstance(p0, Mapping)
+    start = packing.given(packing.start)
+    kernel = COLUMNS(KernelRequest("curve_fit", _model(f, names)), start, data)
+    if kernel is None:
+        return native(f, xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds, method, jac)
+    line = Progress("curve_fit", None) if progress else None
+    values = Residuals(packing, kernel, 1, line.step if line else None)
+    if values.size != np.size(ydata):
+        raise ShapeError(f"curve_fit: the model returns {values.size} values, and ydata has {np.size(ydata)}")
+    given: dict[str, Any] = {**options, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol}
+    given["jac"] = (lambda x, *p: values.jacobian(np.array(p))) if jac is None else _own(jac, packing, data, names)
+    low_high = packing.ends(bounds)
+    if low_high is not None:
+        given["bounds"] = low_high
+    if maxfev is not None:
+        given["maxfev" if low_high is None and method in (None, "lm") else "max_nfev"] = maxfev
+    found = found_in("scipy.optimize", "curve_fit")(
+        lambda x, *p: values.value(np.array(p)), data, np.ravel(ydata), packing.start, sigma, absolute_sigma,
+        check_finite, full_output=full_output, **given,
+    )  # fmt: skip
+    if line is not None:
+        line.end()
+    if not names:
+        return found
+    return packing.tree(found[0]), Covariance(found[1], packing), *found[2:]
+
+
+def _model(f: Callable[..., Any], names: bool) -> Callable[..., Any]:
+    """Return a model as a function of the tree of its parameters and the data."""
+    return (lambda p, x: f(x, **p)) if names else (lambda p, x: f(x, *p))
+
+
+def _own(jac: Any, packing: Packing, data: Any, names: bool) -> Callable[..., Array]:
+    """Return the Jacobian that the program computes."""
+    if not callable(jac):
+        raise GraphTypeError(f"curve_fit: jac={jac!r}: it is a function; without it, the derivative is exact")
+    kernel = COLUMNS(KernelRequest("curve_fit", _model(jac, names), order=0), packing.given(packing.start), data)
+    if kernel is None:
+        raise GraphcError("curve_fit: jac takes tensors from around it, and the model does not")
+    rows = kernel.first[0].size // packing.size
+    return lambda x, *p: kernel.array(packing.views(np.array(p)), rows, packing.size)

@@ -28,13 +28,20 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ir.walk import substitute
 from graphc.ops.elementwise import cast
-from graphc.scipy.optimize import fitted
-from graphc.scipy.optimize.bounded import clipped
-from graphc.scipy.optimize.equations import Function, as_float, called, slope, solved, stand_in
-from graphc.scipy.optimize.fitted import parameters_of
-from graphc.scipy.optimize.packing import Names, arguments
-from graphc.scipy.optimize.traced_limits import TracedParameters
-from graphc.scipy.results import Result
+from graphc.scipy.named import Result
+from graphc.scipy.optimize import driven
+from graphc.scipy.optimize.driven import parameters_of
+from graphc.scipy.optimize.equations import (
+    Function,
+    TracedParameters,
+    as_float,
+    called,
+    clipped,
+    slope,
+    solved,
+    stand_in,
+)
+from graphc.scipy.optimize.parameters import Names, arguments
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import run
 
@@ -131,7 +138,7 @@ def _marquardt(
     residuals: Function, slopes: Function, guess: Node, ends: Ends, tolerances: tuple[Any, Any, Any], most: Any
 ) -> tuple[Node, Node, Node, Node]:
     """Return the solution, the status, the numbers of calls of the function and of its Jacobian. What is at a bound and
-    would leave is held, and a step ends on the bounds that it would cross (see bounded.py)."""
+    would leave is held, and a step ends on the bounds that it would cross (see minima.py)."""
     ftol, xtol, gtol = tolerances
     kind = guess.type.dtype
     tiny = np.finfo(kind).tiny
@@ -223,7 +230,8 @@ def curve_fit(
         raise GraphValueError("curve_fit: of tensors, jac, full_output, progress and options are not here")
     if isinstance(p0, dict):
         raise GraphValueError("curve_fit: of tensors, p0 is a vector: see least_squares for a tree")
-    data, target = _data(xdata), as_float(ydata)
+    is_array = hasattr(xdata, "__array__") or isinstance(xdata, Node | list | tuple)
+    data, target = as_float(xdata) if is_array else xdata, as_float(ydata)
     x = TracedParameters("curve_fit", np.ones(len(parameters_of(f))) if p0 is None else p0)
     guess = x.vector
     count = guess.type.shape[0]
@@ -254,10 +262,6 @@ def _in_order(f: Callable[..., Any], bounds: dict[str, Any]) -> list[Any]:
     return [bounds.get(name, (None, None)) for name in names]
 
 
-def _data(xdata: Any) -> Any:
-    return as_float(xdata) if hasattr(xdata, "__array__") or isinstance(xdata, Node | list | tuple) else xdata
-
-
 def _weights(sigma: Any) -> Callable[[Node], Node]:
     """Return a function that weighs residuals."""
     if sigma is None:
@@ -271,7 +275,7 @@ def _weights(sigma: Any) -> Callable[[Node], Node]:
 
 __all__ = ["curve_fit", "least_squares"]
 
-vars(curve_fit)["of_arrays"] = partial(fitted.curve_fit, curve_fit)
-vars(least_squares)["of_arrays"] = partial(fitted.least_squares, least_squares)
+vars(curve_fit)["of_arrays"] = partial(driven.curve_fit, curve_fit)
+vars(least_squares)["of_arrays"] = partial(driven.least_squares, least_squares)
 all_at_once(globals())
 explain_all(globals())

@@ -1,9 +1,11 @@
 """Functions of a program, with their derivatives, compiled for SciPy's algorithms.
 
-    what = Wanted("minimize", fun, order=1)
+    what = KernelRequest("minimize", fun, order=1)
     kernel = OBJECTIVES(what, {"w": w, "b": 0.5}, (x, y))     value and gradient of fun({"w": w, "b": 0.5}, x, y)
     kernel.first                                              the results at this place
     kernel([b, w], [value, slope_b, slope_w])                 results at another, written into arrays
+    objective = Objective(packing, kernel, order=1)
+    objective.value(x), objective.slope(x)                    the kernel runs once for both
 
 In: a function, a tree of parameters, further arguments. Out: one compiled function of all that is wanted, so that what
 value, derivatives and constraints have in common is computed once. It is traced once for all functions of the same code
@@ -16,6 +18,7 @@ traced at each search (`tracing/plain_calls.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +27,13 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import Array
 from graphc.autodiff import grad, jacobian, jvp
 from graphc.control.loop import title
-from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import INPUT, LEAVES, Node
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.optimize.equations import number, vector
+from graphc.scipy.optimize.parameters import Packing
 from graphc.startup.record import record
 from graphc.tracing.arguments import Settings, Static
 from graphc.tracing.by_text import make_room, settings_now
@@ -40,8 +44,6 @@ from graphc.tracing.programs import nodes_in, run
 from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant
 from graphc.trees import leaves, like, outline, structure
-
-__all__ = ["COLUMNS", "CURVATURES", "HESSIANS", "OBJECTIVES", "Kernel", "KernelRequest", "weighed"]
 
 
 class KernelRequest(NamedTuple):
@@ -67,6 +69,12 @@ class Kernel:
 
     def __call__(self, parts: Sequence[Any], out: Sequence[Array]) -> None:
         self.call(*parts, *self.rest, out=tuple(out))
+
+    def array(self, parts: Sequence[Any], *shape: int) -> Array:
+        """Return the one result at a place, an array of this shape."""
+        found = np.empty(shape)
+        self(parts, [found.reshape(-1)])
+        return found
 
 
 class Kernels(PlainCalls):
@@ -191,8 +199,7 @@ def weighed(by: str, fun: Callable[..., Any]) -> Callable[..., Node]:
     """Return the function of parameters and weights whose value is the sum of what `fun` returns times the weights."""
 
     def call(x: Any, weight: Any) -> Node:
-        found: Node = T.sum(vector(by, fun, fun(x)) * weight)
-        return found
+        return T.sum(vector(by, fun, fun(x)) * weight)
 
     return call
 
@@ -272,3 +279,126 @@ def columns(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
 
 
 OBJECTIVES, CURVATURES, HESSIANS, COLUMNS = map(Kernels, (objective, curvature, hessian, columns))
+
+
+# --- functions for SciPy ----------------------------------------------------------------------------------------------
+# The last place is remembered, and a call copies one vector in and one out: it makes no trees.
+
+
+Watch = Callable[[Any], None] | None
+
+
+class Objective:
+    """The value, gradient and constraints of an objective. number: the value at the last place; gradient: new memory
+    at each, for SciPy keeps it. The kernel reads and writes arrays that are made once."""
+
+    def __init__(self, packing: Packing, kernel: Kernel, order: int) -> None:
+        self.order = order
+        count = len(packing.spans) if order else 0
+        self.sizes = [each.shape[0] for each in kernel.first[1 + count :: 1 + count]]
+        self.results = np.empty(1 + packing.size if order else 1)
+        self.values = [np.empty(size) for size in self.sizes]
+        self.rows = [[np.empty((size, *shape)) for shape in packing.shapes[:count]] for size in self.sizes]
+        out = [self.results[:1].reshape(()), *(packing.receivers(self.results[1:]) if order else [])]
+        for value, rows in zip(self.values, self.rows, strict=True):
+            out += [value, *rows]
+        for array, first in zip(out, kernel.first, strict=True):
+            array[...] = first
+        self.place = packing.start.copy()
+        self.parts = packing.views(self.place)
+        views = zip(self.parts, packing.receivers(self.place), strict=True)
+        self.converted = [(part, view) for part, view in views if part.dtype != view.dtype]
+        self.run = partial(kernel.call, *self.parts, *kernel.rest, out=tuple(out))
+        self.key = packing.start.tobytes()
+        self.number, self.gradient = float(self.results[0]), self.results[1:].copy()
+        check_start(packing, np.asarray(self.number), self.gradient if order else None)
+
+    def at(self, x: Array) -> None:
+        """Compute all at a place, where that is not the last one."""
+        key = x.tobytes()
+        if key != self.key:
+            self.place[...] = x
+            for part, view in self.converted:
+                part[...] = view
+            self.key = b""  # until all is there: the kernel may raise
+            self.run()
+            self.key, self.number, self.gradient = key, float(self.results[0]), self.results[1:].copy()
+
+    def value(self, x: Array) -> float:
+        """Return the value."""
+        self.at(x)
+        return self.number
+
+    def slope(self, x: Array) -> Array:
+        """Return the gradient."""
+        self.at(x)
+        return self.gradient
+
+    def constraint(self, place: int) -> Callable[[Array], Array]:
+        """Return the function of a constraint."""
+
+        def call(x: Array) -> Array:
+            self.at(x)
+            return self.values[place].copy()
+
+        return call
+
+    def jacobian(self, place: int) -> Callable[[Array], Array]:
+        """Return the Jacobian of a constraint, as a function."""
+
+        def call(x: Array) -> Array:
+            self.at(x)
+            return np.concatenate([part.reshape(part.shape[0], -1) for part in self.rows[place]], axis=1)
+
+        return call
+
+
+class Residuals:
+    """A function from a vector to a vector, and its Jacobian. What is handed out is not kept: SciPy writes into it.
+    watch: called with each new half of the sum of squares."""
+
+    def __init__(self, packing: Packing, kernel: Kernel, order: int, watch: Watch = None) -> None:
+        self.packing, self.kernel, self.order, self.watch = packing, kernel, order, watch
+        self.size = kernel.first[0].shape[0]
+        for array, value in zip(self._receive(), kernel.first, strict=True):
+            array[...] = value
+        self.key = packing.start.tobytes()
+        check_start(packing, self.found, None)
+
+    def _receive(self) -> list[Array]:
+        self.found = np.empty(self.size)
+        if not self.order:
+            return [self.found]
+        self.columns = np.empty((self.packing.size, self.size))
+        parts = zip(self.packing.spans, self.packing.shapes, strict=True)
+        return [self.found, *(self.columns[span] for span, _ in parts)]
+
+    def at(self, x: Array) -> None:
+        """Compute all at a place, where that is not the last one."""
+        if x.tobytes() != self.key:
+            self.kernel(self.packing.views(x), self._receive())
+            self.key = x.tobytes()
+            if self.watch is not None:
+                self.watch(self.found @ self.found / 2)
+
+    def value(self, x: Array) -> Array:
+        """Return the value."""
+        self.at(x)
+        return self.found.copy()
+
+    def jacobian(self, x: Array) -> Array:
+        """Return the matrix of derivatives."""
+        self.at(x)
+        self.key = b""
+        return self.columns.T
+
+
+def check_start(packing: Packing, value: Array, gradient: Array | None) -> None:
+    """Raise GraphValueError where a search would begin with NaN."""
+    if np.isnan(value).any():
+        place = f" at place {np.flatnonzero(np.isnan(value))[0]}" if value.ndim else ""
+        raise GraphValueError(f"{packing.by}: the function is NaN{place} at x0")
+    if gradient is not None and np.isnan(gradient).any():
+        found = zip(packing.names, packing.spans, strict=True)
+        name = next(name for name, span in found if np.isnan(gradient[span]).any())
+        raise GraphValueError(f"{packing.by}: the gradient by {name} is NaN at x0")

@@ -1,4 +1,4 @@
-"""Minima of functions of a vector: `minimize`, `line_search`.
+"""Minima of functions: `minimize`, `line_search` of a vector, `minimize_scalar` of a number.
 
 In: a function of a vector or a tree to a number, a guess. Out: SciPy's result, whose `x` has derivatives by `args` and
 by what the function takes from around it: those of the root of its gradient (`equations.py`).
@@ -6,15 +6,15 @@ by what the function takes from around it: those of the root of its gradient (`e
     minimize(lambda x: jnp.sum((x - 3) ** 2), np.zeros(2)).x                  array([3., 3.])
 
 Of arrays, `driven.py` has SciPy's algorithms. The loops here are native; the gradient is that of the graph. A step
-satisfies Wolfe's strong conditions (Nocedal and Wright, Numerical Optimization, 3.1), which a bracket and its
-interpolation find.
+without bounds satisfies Wolfe's strong conditions (Nocedal and Wright, Numerical Optimization, 3.1), which a bracket
+and its interpolation find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,24 +25,25 @@ from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
+from graphc.scipy.named import Result
 from graphc.scipy.optimize import driven
-from graphc.scipy.optimize.bounded import (
-    DONE,
-    INFEASIBLE,
-    NOT_A_NUMBER,
-    STUCK,
-    TOO_MANY,
-    Both,
-    Settings,
-    augmented,
+from graphc.scipy.optimize.equations import (
+    Function,
+    Limits,
+    TracedParameters,
+    as_float,
+    called,
     clipped,
-    projected,
+    packed,
+    scalar,
+    solved,
+    with_gradient,
 )
-from graphc.scipy.optimize.equations import Function, as_float, called, packed, solved, with_gradient
-from graphc.scipy.optimize.packing import arguments
-from graphc.scipy.optimize.traced_limits import Limits, TracedParameters
-from graphc.scipy.results import Result
+from graphc.scipy.optimize.parameters import arguments
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.elementary import stop_gradient
+
+DONE, TOO_MANY, STUCK, NOT_A_NUMBER, INFEASIBLE = range(5)
 
 MESSAGES = {
     DONE: "Optimization terminated successfully.",
@@ -53,6 +54,10 @@ MESSAGES = {
 }
 TRIALS = 40
 """The most values of the function that one line search asks for."""
+
+
+Both = Callable[[Node], tuple[Node, Node]]
+"""A function of a vector: its value and its gradient."""
 
 
 def minimize(
@@ -116,7 +121,10 @@ def minimize(
     known, x = _read(kind, options, tol), TracedParameters("minimize", x0)
     value, both = _functions(fun, jac, arguments(args), x.restored)
     if kind == "BFGS":
-        return _free(value, both, x, known)
+        most = 200 * x.vector.shape[0] if known["maxiter"] is None else known["maxiter"]
+        place, inverse, status, rounds, calls = _bfgs(both, x.vector, known["gtol"], most, known["c1"], known["c2"])
+        place = solved(lambda x: both(x)[1], place, T.eq(status, DONE))
+        return Result({**_result(value, both, x, place, status, rounds, calls), "hess_inv": inverse}, MESSAGES)
     return _within(value, both, x, x.pairs(bounds), x.limits(constraints) if constrained else [], known)
 
 
@@ -148,15 +156,6 @@ def _read(kind: str, options: Any, tol: Any) -> dict[str, Any]:
             raise GraphValueError(f"minimize: of tensors, {kind} has no option {name!r}: {', '.join(OPTIONS[kind])}")
     known = OPTIONS[kind]
     return {**known, **({} if tol is None else {name: tol for name in ("gtol", "ftol") if name in known}), **given}
-
-
-def _free(value: Function, both: Both, x: TracedParameters, known: dict[str, Any]) -> Result:
-    """Return the minimum without bounds."""
-    most = 200 * x.vector.shape[0] if known["maxiter"] is None else known["maxiter"]
-    place, inverse, status, rounds, calls = _bfgs(both, x.vector, known["gtol"], most, known["c1"], known["c2"])
-    found = _result(value, both, x, solved(lambda x: both(x)[1], place, T.eq(status, DONE)), status, rounds, calls)
-    found["hess_inv"] = inverse
-    return found
 
 
 def _result(
@@ -205,8 +204,7 @@ def _within(
 
 def joined(vectors: list[Node]) -> Node:
     """Return vectors as one."""
-    made: Node = vectors[0] if len(vectors) == 1 else T.concatenate(vectors)
-    return made
+    return vectors[0] if len(vectors) == 1 else T.concatenate(vectors)
 
 
 def _functions(
@@ -239,7 +237,7 @@ def _bfgs(both: Both, guess: Node, gtol: Any, most: Any, c1: Any, c2: Any) -> tu
         x, value, gradient, inverse, _, rounds, calls = state
         way = -T.dot(inverse, gradient)
         first = T.minimum(1.0, 1.01 / T.sqrt(T.sum(gradient * gradient)))
-        _, after, at, slope, found, tried = _search(
+        _, after, at, slope, found, tried = _wolfe_step(
             both, x, way, value, gradient, T.switch(T.eq(rounds, 0), first, 1.0), c1, c2
         )
         s, y = after - x, slope - gradient
@@ -263,7 +261,7 @@ def _bfgs(both: Both, guess: Node, gtol: Any, most: Any, c1: Any, c2: Any) -> tu
     return x, inverse, status, rounds, calls
 
 
-def _search(
+def _wolfe_step(
     both: Both, x: Node, way: Node, value: Node, gradient: Node, first: Node, c1: Any, c2: Any
 ) -> tuple[Node, ...]:
     """Return the length of a step, where it ends, the value and the gradient there, whether Wolfe's conditions hold,
@@ -334,12 +332,299 @@ def line_search(
     _, both = _functions(f, myfprime, arguments(args))
     x, way = packed(xk)[0], as_float(pk)
     at, gradient = both(x)
-    a, _, new, slope, found, tried = _search(both, x, way, at, gradient, T.constant(1.0), c1, c2)
+    a, _, new, slope, found, tried = _wolfe_step(both, x, way, at, gradient, T.constant(1.0), c1, c2)
     return T.switch(found, a, np.nan), tried + 1, tried + 1, new, at, T.sum(slope * way)
 
 
-__all__ = ["line_search", "minimize"]
+SCALAR_MESSAGES = {0: "Solution found.", 1: "Maximum number of iterations was exceeded."}
+
+
+def minimize_scalar(
+    fun: Callable[..., Any],
+    bracket: Any = None,
+    bounds: Any = None,
+    args: Any = (),
+    method: str | None = None,
+    tol: Any = None,
+    options: Any = None,
+) -> Result:
+    """Return the minimum of a function of one number, as SciPy's `minimize_scalar`: between `bounds` by Brent's method,
+    in a native loop that has derivatives and takes SciPy's steps; of arrays by SciPy's "brent" and "golden" too, with
+    a `bracket` or without.
+
+    tol: the error of the place (1e-5). options: `maxiter` (500), `xatol`. Returns a result with `x`, `fun`, `nfev`,
+    `nit`, `status`, `success` and `message`. The derivative of `x` is that of the root of the derivative of `fun`, for
+    a minimum between the bounds. Of tensors raises GraphValueError without bounds.
+
+        >>> minimize_scalar(lambda x: (x - 2) ** 2, bounds=(0.0, 5.0)).x.round(6)
+        np.float64(2.0)
+    """
+    if bracket is not None or method not in (None, "bounded") or bounds is None:
+        raise GraphValueError(
+            'minimize_scalar: of tensors, method="bounded" with bounds is here; else minimize of a vector of one'
+        )
+    known = options or {}
+    xatol = known.get("xatol", 1e-5 if tol is None else tol)
+    value = called("minimize_scalar", fun, arguments(args), 0)
+    low, high = (scalar("minimize_scalar", "a bound", each) for each in (bounds[0], bounds[1]))
+    x, _, count, done = _golden(value, low, high, xatol, known.get("maxiter", 500))
+    both = with_gradient(value)
+    x = solved(lambda x: both(x)[1], x, done)
+    found = Result({}, SCALAR_MESSAGES)
+    found["x"], found["fun"], found["nfev"], found["nit"] = x, value(x), count, count
+    found["status"] = cast(T.switch(done, 0, 1), "int64")
+    found["success"] = done
+    return found
+
+
+def _golden(f: Function, low: Node, high: Node, xatol: Any, most: Any) -> tuple[Node, Node, Node, Node]:
+    """Return the place, the value, the number of calls, whether it was found (Brent 1973, chapter 5, as SciPy's
+    `fminbound`)."""
+    golden, root = 0.5 * (3.0 - 5.0**0.5), 1.4901161193847656e-08
+
+    def limits(state: tuple[Node, ...]) -> tuple[Node, Node, Node]:
+        a, b, x = state[0], state[1], state[4]
+        near = root * abs(x) + xatol / 3
+        return 0.5 * (a + b), near, 2 * near
+
+    def is_done(state: tuple[Node, ...]) -> Node:
+        middle, _, wide = limits(state)
+        return abs(state[4] - middle) <= wide - 0.5 * (state[1] - state[0])
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        a, b, v, w, x, at_v, at_w, at_x, rat, e, count = state
+        middle, near, wide = limits(state)
+        r, q = (x - w) * (at_x - at_v), (x - v) * (at_x - at_w)
+        p, q = (x - v) * q - (x - w) * r, 2 * (q - r)
+        p, q = T.switch(q > 0, -p, p), abs(q)
+        fits = (abs(e) > near) & (abs(p) < abs(0.5 * q * e)) & (p > q * (a - x)) & (p < q * (b - x))
+        parabola = p / T.switch(T.eq(q, 0), 1.0, q)
+        place = x + parabola
+        edge = ((place - a) < wide) | ((b - place) < wide)
+        sign = T.switch(middle >= x, 1.0, -1.0)
+        parabola = T.switch(edge, near * sign, parabola)
+        side = T.switch(x >= middle, a - x, b - x)
+        e, rat = T.switch(fits, rat, side), T.switch(fits, parabola, golden * side)
+        place = x + T.switch(rat >= 0, 1.0, -1.0) * T.maximum(abs(rat), near)
+        at = f(place)
+        better = at <= at_x
+        a = T.switch(better, T.switch(place >= x, x, a), T.switch(place < x, place, a))
+        b = T.switch(better, T.switch(place >= x, b, x), T.switch(place < x, b, place))
+        second = (at <= at_w) | T.eq(w, x)
+        third = (at <= at_v) | T.eq(v, x) | T.eq(v, w)
+        keeps = T.switch(second, w, T.switch(third, place, v)), T.switch(second, at_w, T.switch(third, at, at_v))
+        v, at_v = T.switch(better, w, keeps[0]), T.switch(better, at_w, keeps[1])
+        w, at_w = (
+            T.switch(better, x, T.switch(second, place, w)), T.switch(better, at_x, T.switch(second, at, at_w))
+        )  # fmt: skip
+        return (
+            a, b, v, w, T.switch(better, place, x), at_v, at_w, T.switch(better, at, at_x), rat, e, count + 1,
+        )  # fmt: skip
+
+    begin = low + golden * (high - low)
+    at, zero = f(begin), T.zeros_like(begin)
+    start = (low + zero, high + zero, begin, begin, begin, at, at, at, zero, zero, T.constant(np.int64(1)))
+    found = while_loop(lambda state: ~is_done(state) & (state[10] < most), step, start)
+    return found[4], found[7], found[10], is_done(found)
+
+
+# --- loops within bounds and under constraints ------------------------------------------------------------------------
+#
+#     projected(both, x, low, high, settings)         the least of a function, low <= x <= high
+#     augmented(f, limits, x, low, high, settings)    the same, and lower <= c(x) <= upper
+#
+# `projected` holds what is at a bound and would leave, and takes a quasi-Newton step in the rest, of the last PAIRS
+# steps and changes of the gradient (L-BFGS: Byrd, Nocedal and Schnabel 1994, Representations of quasi-Newton matrices,
+# theorem 2.2). A step ends on the bounds it would cross (two-metric projection: Bertsekas 1982, Projected Newton
+# methods).
+#
+# `augmented` adds to the function what the constraints are missed by, squared, and the multipliers times it; the
+# multipliers grow by what is missed (Nocedal and Wright, Numerical Optimization, 17.4). With s(x) = clip(c(x) + m / r,
+# lower, upper) the added term is r / 2 |c(x) + m / r - s(x)|^2, and m becomes m + r (c(x) - s(x)).
+
+
+GOING = -1
+PAIRS = 10
+"""The steps of which the second derivatives are estimated."""
+BOUNDED_TRIALS = 30
+"""The most values of the function along one step."""
+ROUNDS = 60
+"""The most changes of the multipliers."""
+STEEPEST = 1e12
+"""The factor of missed constraints above which there is no place that meets them."""
+
+
+class Settings(NamedTuple):
+    """gtol: the largest element of the projected gradient. ftol: the relative decrease of a step that ends the search.
+    most: steps."""
+
+    gtol: Node | float
+    ftol: Node | float
+    most: Node | int
+
+
+class Minimum(NamedTuple):
+    """A place, why the loop has ended, the numbers of steps and of values."""
+
+    x: Node
+    status: Node
+    rounds: Node
+    calls: Node
+
+
+def rest(x: Node, gradient: Node, low: Node, high: Node) -> Node:
+    """Return the largest element of the projected gradient, which is 0 at a minimum."""
+    return T.max(abs(x - clipped(x - gradient, low, high)))
+
+
+def _way(gradient: Node, free: Node, steps: Node, changes: Node) -> Node:
+    """Return the quasi-Newton step of the free elements. steps, changes: of the last steps, the newest last; one that
+    does not curve up among the free elements counts for nothing."""
+    kind = gradient.type.dtype
+    s, y = steps * free, changes * free
+    curved = T.sum(s * y, axis=1)
+    used = curved > np.finfo(kind).eps * T.sqrt(T.sum(s * s, axis=1) * T.sum(y * y, axis=1))
+    s, y = (T.switch(used[:, None], each, 0.0) for each in (s, y))
+    curved = T.switch(used, curved, 1.0)
+    newest = T.max(T.switch(used, T.arange(PAIRS), -1))
+    place = T.maximum(newest, 0)
+    scale = T.switch(newest >= 0, curved[place] / T.maximum(T.sum(y[place] ** 2), np.finfo(kind).tiny), 1.0)
+    scale = cast(T.switch(scale > 0, scale, 1.0), kind)
+    upper = T.triu(T.dot(s, y.T), 1) + T.diagflat(curved)
+    g = gradient * free
+    first = T.linalg.solve_triangular(upper, T.dot(s, g), on_error="nan")
+    inner = curved * first + scale * (T.dot(y, T.dot(y.T, first)) - T.dot(y, g))
+    second = T.linalg.solve_triangular(upper, inner, trans=1, on_error="nan")
+    return -(scale * g + T.dot(s.T, second) - scale * T.dot(y.T, first)) * free
+
+
+def _armijo_step(
+    both: Both, x: Node, way: Node, value: Node, gradient: Node, first: Node, low: Node, high: Node
+) -> tuple[Node, ...]:
+    """Return the end of a step, the value and the gradient there, whether the value is small enough, and the number of
+    values (Armijo's condition along the projected way)."""
+    kind = x.type.dtype
+    slack = 10 * np.finfo(kind).eps * abs(value)
+
+    def trial(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        a, *_, tried = state
+        after = clipped(x + a * way, low, high)
+        at, slope = both(after)
+        down = T.sum(gradient * (after - x))
+        found = at <= value + 1e-4 * down + slack
+        bend = at - value - down
+        shorter = T.switch(bend > 0, -down / (2 * T.switch(bend > 0, bend, 1.0)), 0.5)
+        shorter = T.minimum(T.maximum(T.switch(T.isnan(shorter), 0.1, shorter), 0.1), 0.5)
+        return cast(T.switch(found, a, a * shorter), kind), after, at, slope, found, tried + 1
+
+    zero = T.constant(np.int64(0))
+    start = (cast(first, kind), x, value, gradient, T.constant(False), zero)
+    found: tuple[Node, ...] = while_loop(lambda state: ~state[4] & (state[5] < BOUNDED_TRIALS), trial, start)[1:]
+    return found
+
+
+def projected(both: Both, guess: Node, low: Node, high: Node, settings: Settings) -> Minimum:
+    """Return the least of a function within bounds."""
+    kind = guess.type.dtype
+
+    def status_of(x: Node, value: Node, gradient: Node, before: Node, found: Node, rounds: Node) -> Node:
+        flat = rest(x, gradient, low, high) <= settings.gtol
+        scale = T.maximum(T.maximum(abs(before), abs(value)), 1.0)
+        still = found & (before - value <= settings.ftol * scale)
+        bad = T.isnan(value) | T.any(T.isnan(gradient))
+        going = T.switch(rounds >= settings.most, TOO_MANY, GOING)
+        return cast(T.switch(bad, NOT_A_NUMBER, T.switch(flat | still, DONE, going)), "int64")
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        x, value, gradient, steps, changes, _, rounds, calls = state
+        held = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+        free = cast(~held, kind)
+        way = _way(gradient, free, steps, changes)
+        known = T.any(T.neq(steps, 0.0))
+        falls = T.sum(way * gradient) < 0
+        way = T.switch(falls, way, -gradient * free)
+        short = T.minimum(1.0, 1 / T.maximum(T.sum(abs(gradient * free)), np.finfo(kind).tiny))
+        after, at, slope, found, tried = _armijo_step(
+            both, x, way, value, gradient, T.switch(known & falls, 1.0, short), low, high
+        )
+        s, y = after - x, slope - gradient
+        size = T.sqrt(T.sum(s * s) * T.sum(y * y))
+        takes = found & (T.sum(s * y) > np.finfo(kind).eps * size)
+        steps = T.switch(takes, T.concatenate([steps[1:], s[None]]), T.switch(found, steps, 0.0))
+        changes = T.switch(takes, T.concatenate([changes[1:], y[None]]), T.switch(found, changes, 0.0))
+        status = status_of(after, at, slope, value, found, rounds + 1)
+        status = T.switch(found, status, T.switch(known, GOING, STUCK))  # without the old steps it is tried again
+        x, value, gradient = (
+            T.switch(found, new, old) for new, old in ((after, x), (at, value), (slope, gradient))
+        )  # fmt: skip
+        return x, value, gradient, steps, changes, cast(status, "int64"), rounds + 1, calls + tried
+
+    x = clipped(guess, low, high)
+    value, gradient = both(x)
+    zero = T.constant(np.int64(0))
+    memory = T.zeros((PAIRS, x.shape[0]), dtype=kind)
+    status = status_of(x, value, gradient, value, T.constant(False), zero)
+    start = (x, value, gradient, memory, memory, status, zero, zero + 1)
+    found = while_loop(lambda state: T.eq(state[5], GOING), step, start)
+    return Minimum(found[0], found[5], found[6], found[7])
+
+
+def augmented(
+    value: Function, limits: tuple[Function, Node, Node], guess: Node, low: Node, high: Node, settings: Settings
+) -> tuple[Minimum, Node]:
+    """Return the least of a function within bounds and under constraints, and the multipliers. limits: the function of
+    the constraints, its least and its greatest values."""
+    missed, lower, upper = limits
+    kind = guess.type.dtype
+    tiny = np.finfo(kind).tiny
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        x, by, factor, before, goal, _, rounds, calls = state
+
+        def whole(x: Node) -> Node:
+            moved = missed(x) + by / factor
+            return value(x) + factor / 2 * T.sum((moved - clipped(moved, lower, upper)) ** 2)
+
+        both = with_gradient(whole)
+        found = projected(both, x, low, high, Settings(goal, 0.0, settings.most))
+        at = missed(found.x)
+        moved = at + by / factor
+        after = factor * (moved - clipped(moved, lower, upper))
+        by_how_much = T.max(abs(at - clipped(moved, lower, upper)))
+        met = by_how_much <= settings.gtol
+        # a step that rounding hides ends a search as well as a small gradient does
+        flat = (goal <= settings.gtol) & (T.eq(found.status, DONE) | T.eq(found.status, STUCK))
+        factor_after = T.switch(by_how_much > before / 4, 10 * factor, factor)
+        status = T.switch(met & flat, DONE, T.switch(rounds + 1 >= ROUNDS, TOO_MANY, GOING))
+        status = T.switch(factor_after > STEEPEST, INFEASIBLE, status)
+        status = T.switch(T.isnan(by_how_much) | T.eq(found.status, NOT_A_NUMBER), NOT_A_NUMBER, status)
+        goal = T.maximum(T.minimum(goal / 10, by_how_much), settings.gtol)
+        return (
+            found.x, after, cast(factor_after, kind), by_how_much, cast(goal, kind), cast(status, "int64"), rounds + 1,
+            calls + found.calls,
+        )  # fmt: skip
+
+    x = clipped(guess, low, high)
+    at = missed(x)
+    far = at - clipped(at, lower, upper)
+    size = T.sum(far * far)
+    factor = T.minimum(T.maximum(2 * abs(value(x)) / T.maximum(size, tiny), 1.0), 1e3)
+    zero = T.constant(np.int64(0))
+    first = T.maximum(cast(T.constant(1e-2), kind), settings.gtol)
+    start = (
+        x, T.zeros_like(at), cast(factor, kind), T.max(abs(far)), cast(first, kind), zero + GOING, zero, zero,
+    )  # fmt: skip
+    x, by, _, _, _, status, rounds, calls = map(
+        stop_gradient, while_loop(lambda state: T.eq(state[5], GOING), step, start)
+    )
+    return Minimum(x, status, rounds, calls), by
+
+
+__all__ = ["line_search", "minimize", "minimize_scalar"]
 
 vars(minimize)["of_arrays"] = partial(driven.minimize, minimize)
+vars(minimize_scalar)["of_arrays"] = partial(
+    driven.minimize_scalar, minimize_scalar, HOOKS.plain_calls(minimize_scalar)
+)
 all_at_once(globals())
 explain_all(globals())

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphc.scipy.named import offer
-from graphc.scipy.special import addressed, composed, polynomials
+from graphc.scipy.special import addressed, composed
 from graphc.startup.hooks import nearest
 from graphc.tensor import elementary, special as _special
 
@@ -41,8 +41,6 @@ _OTHERS = {
         fresnel gdtr gdtrc huber it2i0k0 it2j0y0 itairy iti0k0 itj0y0 ivp jvp kl_div kvp lambertw log_expit
         log_softmax logsumexp multigammaln nbdtr nbdtrc nbdtri pbdv pbvv pbwa pdtr pdtrc pdtri perm radian
         rel_entr round shichi sici softmax spherical_in spherical_jn spherical_kn spherical_yn yvp zeta
-    """,
-    polynomials: """
         assoc_laguerre eval_chebyc eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite
         eval_hermitenorm eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_jacobi
         eval_sh_legendre

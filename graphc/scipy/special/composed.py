@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, GraphValueError
-from graphc.ir.node import Array, Node
+from graphc.ir.node import Array, Node, describe
 from graphc.ops.elementwise import as_node, cast, in_floats
 from graphc.scipy.special import addressed as by
 from graphc.tensor import elementary as el, reductions, special as sp
@@ -376,16 +376,7 @@ def fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
 # --- functions that Python computes -----------------------------------------------------------------------------------
 
 
-def _of_scipy(name: str, doc: str, compute: Callable[..., Array], *slopes: Callable[..., Any]) -> Callable[..., Node]:
-    """A function of arrays with derivatives by its arguments, which are functions of the value and the arguments."""
-    partials = [
-        sp.unknown(place) if slope is sp.unknown else (lambda g, z, args, slope=slope: g * slope(z, *args))
-        for place, slope in enumerate(slopes)
-    ]
-    return sp.python_function(name, doc, compute, *partials)
-
-
-_hurwitz: Any = _of_scipy(
+_hurwitz: Any = by.python_row(
     "zeta",
     "Hurwitz' zeta function.",
     lambda x, q: import_module("scipy.special").zeta(x, q),
@@ -406,7 +397,7 @@ def _lambert(k: int) -> Callable[..., Node]:
         return np.asarray(np.where(is_real, found.real, math.nan))
 
     doc = f"The branch {k} of Lambert's W on the real line."
-    return _of_scipy(f"lambertw_{-k}", doc, compute, lambda w, x: el.exp(-w) / (1 + w))
+    return by.python_row(f"lambertw_{-k}", doc, compute, lambda w, x: el.exp(-w) / (1 + w))
 
 
 _BRANCHES = {0: _lambert(0), -1: _lambert(-1)}
@@ -429,3 +420,129 @@ def real_lambertw(z: Any, k: int = 0, tol: float = 1e-8) -> Any:
 
 
 vars(lambertw)["of_arrays"] = real_lambertw
+
+
+# --- orthogonal polynomials -------------------------------------------------------------------------------------------
+# SciPy's recurrence for integers as degrees, the hypergeometric function that SciPy takes for others. Derivatives by
+# x are polynomials of the next kind (DLMF 18.9); by the degree and by parameters there are none: to ask for one is an
+# error.
+
+Below = Callable[..., Any]
+"""The polynomial of a name, of the degree below n: `below("gegenbauer", n, alpha, x)`."""
+
+_INTEGERS: dict[str, Callable[..., Node]] = {}
+_FLOATS: dict[str, Callable[..., Node]] = {}
+
+
+def _family(name: str, doc: str, slope: Callable[..., Any], parameters: int = 0) -> Callable[..., Node]:
+    """`eval_<name>`: ops of integers and of floats as degrees. slope(below, n, *parameters, x): the derivative by x."""
+
+    def below_integer(name: str, n: Node, *rest: Any) -> Any:
+        return el.where(el.greater(n, 0), _INTEGERS[name](el.maximum(n - 1, 0), *rest), 0)
+
+    def below_float(name: str, n: Node, *rest: Any) -> Any:
+        return _FLOATS[name](n - 1, *rest)
+
+    is_whole = name.startswith("hermite")  # SciPy has these of integers alone
+    unknowns = [sp.unknown] * (parameters + 1)
+    _INTEGERS[name] = by.row(
+        f"eval_{name}" if is_whole else f"eval_{name}_n", doc, *unknowns, lambda z, *args: slope(below_integer, *args)
+    )
+    if not is_whole:
+        _FLOATS[name] = by.row(f"eval_{name}", doc, *unknowns, lambda z, *args: slope(below_float, *args))
+
+    def evaluate(n: Any, *rest: Any) -> Node:
+        degree = as_node(n)
+        if not is_float(degree.type.dtype):
+            return _INTEGERS[name](n, *rest)
+        if is_whole:
+            raise GraphTypeError(f"eval_{name}: the degree {describe(degree)} is {degree.type.dtype}, not an integer")
+        return _FLOATS[name](n, *rest)
+
+    evaluate.__name__ = evaluate.__qualname__ = f"eval_{name}"
+    evaluate.__doc__ = doc
+    return evaluate
+
+
+eval_legendre = _family(
+    "legendre",
+    "Legendre's polynomial of degree n at x.",
+    lambda below, n, x: below("gegenbauer", n, 1.5, x),
+)
+eval_chebyt = _family(
+    "chebyt",
+    "Chebyshev's polynomial of the first kind of degree n at x.",
+    lambda below, n, x: n * below("chebyu", n, x),
+)
+eval_chebyu = _family(
+    "chebyu",
+    "Chebyshev's polynomial of the second kind of degree n at x.",
+    lambda below, n, x: 2 * below("gegenbauer", n, 2.0, x),
+)
+eval_laguerre = _family(
+    "laguerre",
+    "Laguerre's polynomial of degree n at x.",
+    lambda below, n, x: -below("genlaguerre", n, 1.0, x),
+)
+eval_genlaguerre = _family(
+    "genlaguerre",
+    "Laguerre's generalised polynomial of degree n and parameter alpha at x.",
+    lambda below, n, alpha, x: -below("genlaguerre", n, alpha + 1, x),
+    1,
+)
+eval_gegenbauer = _family(
+    "gegenbauer",
+    "Gegenbauer's polynomial of degree n and parameter alpha at x.",
+    lambda below, n, alpha, x: 2 * alpha * below("gegenbauer", n, alpha + 1, x),
+    1,
+)
+eval_jacobi = _family(
+    "jacobi",
+    "Jacobi's polynomial of degree n and parameters alpha and beta at x.",
+    lambda below, n, alpha, beta, x: 0.5 * (n + alpha + beta + 1) * below("jacobi", n, alpha + 1, beta + 1, x),
+    2,
+)
+eval_hermite = _family(
+    "hermite", "Hermite's polynomial of degree n at x.", lambda below, n, x: 2 * n * below("hermite", n, x)
+)
+eval_hermitenorm = _family(
+    "hermitenorm",
+    "Hermite's polynomial of degree n at x, of leading coefficient 1.",
+    lambda below, n, x: n * below("hermitenorm", n, x),
+)
+
+
+def eval_chebyc(n: Any, x: Any) -> Node:
+    """2 eval_chebyt(n, x / 2)."""
+    return 2.0 * eval_chebyt(n, 0.5 * as_node(x))
+
+
+def eval_chebys(n: Any, x: Any) -> Node:
+    """eval_chebyu(n, x / 2)."""
+    return eval_chebyu(n, 0.5 * as_node(x))
+
+
+def eval_sh_legendre(n: Any, x: Any) -> Node:
+    """eval_legendre(n, 2 x - 1)."""
+    return eval_legendre(n, 2 * as_node(x) - 1)
+
+
+def eval_sh_chebyt(n: Any, x: Any) -> Node:
+    """eval_chebyt(n, 2 x - 1)."""
+    return eval_chebyt(n, 2 * as_node(x) - 1)
+
+
+def eval_sh_chebyu(n: Any, x: Any) -> Node:
+    """eval_chebyu(n, 2 x - 1)."""
+    return eval_chebyu(n, 2 * as_node(x) - 1)
+
+
+def eval_sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Node:
+    """eval_jacobi(n, p - q, q - 1, 2 x - 1) / by.binom(2 n + p - 1, n)."""
+    p, q = as_node(p), as_node(q)
+    return eval_jacobi(n, p - q, q - 1, 2 * as_node(x) - 1) / by.binom(2 * as_node(n) + p - 1, n)
+
+
+def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Node:
+    """eval_genlaguerre(n, k, x)."""
+    return eval_genlaguerre(n, k, x)

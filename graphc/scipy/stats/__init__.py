@@ -4,9 +4,9 @@
     stats.norm(mu, sigma).cdf(x)         the same distribution, with its parameters
     stats.zscore(x)
 
-In: what SciPy's functions of these names take. Out: SciPy's results. distribution.py has the methods, laws.py a record
-of formulas for each distribution, multivariate.py those of vectors, descriptive.py functions of samples. Random numbers
-take a key of `graphc.random` as `random_state`.
+In: what SciPy's functions of these names take. Out: SciPy's results. distribution.py has the methods, and distributions
+of vectors, laws.py a record of formulas for each distribution, descriptive.py functions of samples. Random numbers take
+a key of `graphc.random` as `random_state`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 
 from graphc.scipy.named import offer
 from graphc.scipy.stats import descriptive, laws
-from graphc.scipy.stats.distribution import Discrete, Distribution
-from graphc.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from graphc.scipy.stats.distribution import Discrete, Distribution, dirichlet, multinomial, multivariate_normal
 from graphc.startup.hooks import nearest
 
 DISTRIBUTIONS: dict[str, Any] = {

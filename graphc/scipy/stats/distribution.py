@@ -1,4 +1,4 @@
-"""Distributions of one variable: a record of formulas for each, and SciPy's methods of all.
+"""Distributions of one variable: a record of formulas for each, and SciPy's methods of all; those of vectors.
 
     expon = Law("expon", "", 0.0, inf, logpdf=lambda x: -x, cdf=lambda x: -expm1(-x), ppf=lambda q: -log1p(-q), …)
     Distribution(expon).logpdf(x, loc=1.0, scale=2.0)      -(x - 1) / 2 - log(2), -inf below 1
@@ -28,11 +28,17 @@ from graphc.ir.call_errors import explained_class
 from graphc.ir.node import Node
 from graphc.ir.source_lines import by_program
 from graphc.ops.elementwise import as_node, cast, in_floats, is_number
-from graphc.random import distributions as random
+from graphc.random import distributions as random, rejection, vectors
 from graphc.scipy.named import found_in
+from graphc.scipy.special.addressed import python_row
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
-from graphc.tensor import elementary as el, special
+from graphc.tensor import elementary as el
+from graphc.tensor.creation import eye, zeros
+from graphc.tensor.indexing import diagonal
+from graphc.tensor.joining import concatenate
+from graphc.tensor.linalg.factors import cholesky, solve_triangular
+from graphc.tensor.products import diag
 
 Formula = Callable[..., Any]
 
@@ -65,18 +71,14 @@ class Law:
     discrete: bool = False
 
 
-def by_scipy(name: str, method: str, *slopes: Formula | None) -> Callable[..., Node]:
+def by_scipy(name: str, method: str, *slopes: Formula) -> Callable[..., Node]:
     """A method of SciPy's distribution in its standard form, which Python computes. slopes: derivatives by the
-    variable and each parameter, of the value and these; None for one that has no formula."""
-    partials = [
-        special.unknown(place) if slope is None else (lambda g, z, args, slope=slope: g * slope(z, *args))
-        for place, slope in enumerate(slopes)
-    ]
+    variable and each parameter, of the value and these; `unknown` for one that has no formula."""
 
     def compute(*arrays: Any) -> Any:
         return getattr(found_in("scipy.stats", name), method)(*arrays)
 
-    return special.python_function(f"{name}_{method}", f"{method} of {name}.", compute, *partials)
+    return python_row(f"{name}_{method}", f"{method} of {name}.", compute, *slopes)
 
 
 class CallParameters:
@@ -245,9 +247,7 @@ class Distribution:
         return given.checked(value + given.loc if law.discrete else value * given.scale + given.loc)
 
     def _moment(self, name: str, given: CallParameters) -> Any:
-        formula = getattr(self.law, name)
-        if formula is None:
-            raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
+        formula = self._formula(name)
         return formula(*given.shapes) if callable(formula) else formula
 
 
@@ -394,3 +394,199 @@ for _name, _doc, _compute in (
 
 explained_class(Distribution)
 explained_class(Discrete)
+
+
+# --- distributions of vectors -----------------------------------------------------------------------------------------
+# The last axis is the vector (of `dirichlet` the first one, as in SciPy). A covariance that is not positive definite is
+# numpy.linalg.LinAlgError.
+
+
+class Vectors:
+    """A distribution of vectors under SciPy's name; called with parameters it gives one that has them ("frozen").
+
+    Methods raise TypeError for a parameter that is missing, and GraphValueError for a function of a tensor that has no
+    formula.
+    """
+
+    def __init__(self, name: str, formulas: dict[str, Any]) -> None:
+        self.name, self.formulas = name, formulas
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+        """The distribution with these parameters."""
+        return Frozen(self, args, kwds)
+
+    def _call(self, method: str, args: Any, kwds: Any) -> Any:
+        if is_plain(args, kwds):
+            return getattr(found_in("scipy.stats", self.name), method)(*args, **kwds)
+        found = self.formulas.get(method)
+        if found is None:
+            raise GraphValueError(f"{self.name}.{method} of a tensor: there is no formula for it")
+        return found(*args, **kwds)
+
+    def rvs(self, *args: Any, size: Any = (), random_state: Any = None, **kwds: Any) -> Any:
+        """Random vectors of a key of `graphc.random` in the place of `random_state`; else SciPy's own draw."""
+        if not isinstance(random_state, Node | np.uint64):
+            if is_plain(args, kwds):
+                size = 1 if size == () else size
+                return found_in("scipy.stats", self.name).rvs(*args, size=size, random_state=random_state, **kwds)
+            raise GraphValueError(f"{self.name}.rvs of a tensor: random_state must be a key, as graphc.random.key(0)")
+        shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+        drawn = self.formulas["rvs"](random_state, shape, *args, **kwds)
+        if is_plain((random_state, *args), kwds):
+            return compile_function([], drawn, mode="interpreted")()
+        return drawn
+
+
+def _of_vectors(name: str, doc: str) -> None:
+    def method(self: Vectors, *args: Any, **kwds: Any) -> Any:
+        return self._call(name, args, kwds)
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Vectors.{name}", doc
+    setattr(Vectors, name, method)
+
+
+for _name, _doc in (
+    ("logpdf", "The logarithm of the density, of x and the parameters."),
+    ("pdf", "The density, of x and the parameters."),
+    ("logpmf", "The logarithm of the probability of x, which the parameters follow."),
+    ("pmf", "The probability of x, which the parameters follow."),
+    ("cdf", "The distribution function; of arrays alone."),
+    ("mean", "The mean, of the parameters."),
+    ("var", "The variances, of the parameters."),
+    ("cov", "The covariance, of the parameters."),
+    ("entropy", "The entropy, of the parameters."),
+):
+    _of_vectors(_name, _doc)
+
+# --- normal -----------------------------------------------------------------------------------------------------------
+
+
+def _normal_of(mean: Any, cov: Any, x: Any = None) -> tuple[Node, Node]:
+    """Mean and lower factor of the covariance, which SciPy takes as a number or as its diagonal too."""
+    cov = floats(cov)
+    mean = None if mean is None else floats(mean)
+    if cov.ndim == 2:
+        size = cov.shape[0]
+    elif cov.ndim == 1:
+        size, cov = cov.shape[0], diag(cov)
+    else:
+        known = mean if mean is not None and mean.ndim else None if x is None or not x.ndim else x
+        size = 1 if known is None else known.shape[known.ndim - 1]
+        cov = cov * eye(size, dtype=cov.type.dtype)
+    mean = zeros((size,), cov.type.dtype) if mean is None else mean if mean.ndim else mean[None]
+    return mean, cholesky(cov)
+
+
+def _log_normal(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Node:
+    if allow_singular:
+        raise GraphValueError("multivariate_normal of a tensor: allow_singular=True is not supported")
+    x = floats(x)
+    mean, factor = _normal_of(mean, cov, x)
+    rest = x - mean if x.ndim else x[None] - mean
+    if mean.type.shape == (1,) and x.ndim == 1:  # as many points of one dimension
+        rest = rest[:, None]
+    size = factor.shape[0]
+    flat = rest.reshape((-1, size))
+    scaled = solve_triangular(factor, flat.T, lower=True)
+    squares = (scaled * scaled).sum(0).reshape([rest.shape[axis] for axis in range(rest.ndim - 1)])
+    return -0.5 * (squares + size * math.log(2 * math.pi)) - el.log(diagonal(factor)).sum()
+
+
+def _normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
+    _, factor = _normal_of(mean, cov)
+    return 0.5 * factor.shape[0] * (math.log(2 * math.pi) + 1) + el.log(diagonal(factor)).sum()
+
+
+def _drawn_normal(key: Any, shape: Any, mean: Any = None, cov: Any = 1) -> Node:
+    mean, factor = _normal_of(mean, cov)
+    return vectors.multivariate_normal(key, mean, factor @ factor.T, shape)
+
+
+multivariate_normal = Vectors(
+    "multivariate_normal",
+    {
+        "logpdf": _log_normal,
+        "pdf": lambda *args, **kwds: el.exp(_log_normal(*args, **kwds)),
+        "entropy": _normal_entropy,
+        "rvs": _drawn_normal,
+    },
+)
+
+# --- Dirichlet --------------------------------------------------------------------------------------------------------
+
+
+def _log_beta(alpha: Node) -> Node:
+    return el.gammaln(alpha).sum() - el.gammaln(alpha.sum())
+
+
+def _log_dirichlet(x: Any, alpha: Any) -> Node:
+    """x may lack its last element, which makes the sum 1."""
+    x, alpha = floats(x), floats(alpha)
+    given, wanted = x.type.shape[0], alpha.type.shape[0]
+    if isinstance(given, int) and given + 1 == wanted:
+        x = concatenate([x, 1 - x.sum(0, keepdims=True)], 0)
+    powers = (alpha - 1).reshape([alpha.shape[0], *[1] * (x.ndim - 1)])
+    return el.xlogy(powers, x).sum(0) - _log_beta(alpha)
+
+
+def _dirichlet_var(alpha: Any) -> Any:
+    alpha = floats(alpha)
+    total = alpha.sum()
+    return alpha * (total - alpha) / (total * total * (total + 1))
+
+
+def _dirichlet_entropy(alpha: Any) -> Any:
+    alpha = floats(alpha)
+    total, count = alpha.sum(), alpha.shape[0]
+    return _log_beta(alpha) + (total - count) * el.digamma(total) - ((alpha - 1) * el.digamma(alpha)).sum()
+
+
+def _dirichlet_cov(alpha: Any) -> Any:
+    mean = floats(alpha) / floats(alpha).sum()
+    return (diag(mean) - mean[:, None] * mean) / (floats(alpha).sum() + 1)
+
+
+dirichlet = Vectors(
+    "dirichlet",
+    {
+        "logpdf": _log_dirichlet,
+        "pdf": lambda *args, **kwds: el.exp(_log_dirichlet(*args, **kwds)),
+        "mean": lambda alpha: floats(alpha) / floats(alpha).sum(),
+        "var": _dirichlet_var,
+        "cov": _dirichlet_cov,
+        "entropy": _dirichlet_entropy,
+        "rvs": lambda key, shape, alpha: rejection.dirichlet(key, alpha, shape),
+    },
+)
+
+# --- multinomial ------------------------------------------------------------------------------------------------------
+
+
+def _log_multinomial(x: Any, n: Any, p: Any) -> Node:
+    x, n, p = floats(x), floats(n), floats(p)
+    valid = el.equal(x.sum(-1), n) & ((x >= 0) & el.equal(el.floor(x), x)).all(-1)
+    held = el.maximum(x, 0)
+    value = el.gammaln(n + 1) + (el.xlogy(held, p) - el.gammaln(held + 1)).sum(-1)
+    return el.where(valid, value, -math.inf)
+
+
+def _multinomial_cov(n: Any, p: Any) -> Any:
+    p = floats(p)
+    return as_node(n) * (diag(p) - p[:, None] * p)
+
+
+multinomial = Vectors(
+    "multinomial",
+    {
+        "logpmf": _log_multinomial,
+        "pmf": lambda *args: el.exp(_log_multinomial(*args)),
+        "mean": lambda n, p: as_node(n) * floats(p),
+        "cov": _multinomial_cov,
+        "rvs": lambda key, shape, n, p: vectors.multinomial(key, n, p, shape),
+    },
+)
+
+explained_class(Vectors)

@@ -2,7 +2,7 @@
 
 In: nothing. Out: `CONTINUOUS`, `DISCRETE`. Formulas are those of Johnson, Kotz and Balakrishnan, Continuous
 Univariate Distributions, in the parameters that SciPy's documentation gives; the limits at shape 0 of the generalised
-ones are taken by `graphc/scipy/special/series.py`; truncated normal tails by logarithms of their areas.
+ones are taken by `graphc/scipy/special/addressed.py`; truncated normal tails by logarithms of their areas.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from graphc.ir.node import Node
-from graphc.random.derivatives import angle_by_concentration
+from graphc.random.distributions import angle_by_concentration
 from graphc.scipy.special import addressed as by, composed
-from graphc.scipy.special.series import divided
+from graphc.scipy.special.addressed import divided
 from graphc.scipy.stats.distribution import Law, by_scipy
 from graphc.tensor import special as sp
 from graphc.tensor.elementary import (
@@ -419,13 +419,9 @@ def _hypergeom(k: Node, total: Node, good: Node, drawn: Node) -> Any:
     )  # fmt: skip
 
 
-_HYPERGEOM: dict[str, Any] = {
-    name: by_scipy("hypergeom", name, *[None] * 4) for name in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
-}
-_BETABINOM: dict[str, Any] = {
-    name: by_scipy("betabinom", name, *[None] * 4) for name in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
-}
-"""Sums of probabilities, which SciPy adds up: they have no derivatives here."""
+def _sums(law: str) -> dict[str, Any]:
+    """Sums of probabilities, which SciPy adds up: they have no derivatives here."""
+    return {name: by_scipy(law, name, *[sp.unknown] * 4) for name in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")}
 
 
 def _is_chance(p: Any) -> Any:
@@ -458,12 +454,12 @@ DISCRETE = (
         mean=lambda p: 1 / p, var=lambda p: (1 - p) / sqr(p), entropy=lambda p: -(xlog1py(1 - p, -p) + xlogy(p, p)) / p,
         valid=lambda p: (p > 0) & (p <= 1), discrete=True),
     Law("hypergeom", "M n N", lambda M, n, N: maximum(N - (M - n), 0), lambda M, n, N: minimum(n, N),  # noqa: N803
-        _hypergeom, **_HYPERGEOM, mean=lambda M, n, N: N * n / M,  # noqa: N803
+        _hypergeom, **_sums("hypergeom"), mean=lambda M, n, N: N * n / M,  # noqa: N803
         var=lambda M, n, N: N * n * (M - n) * (M - N) / (M * M * (M - 1)),  # noqa: N803
         valid=lambda M, n, N: (n >= 0) & (N >= 0) & (n <= M) & (N <= M), discrete=True),  # noqa: N803
     Law("betabinom", "n a b", 0.0, lambda n, a, b: n,
         lambda k, n, a, b: -log(n + 1) - betaln(n - k + 1, k + 1) + betaln(k + a, n - k + b) - betaln(a, b),
-        **_BETABINOM, mean=lambda n, a, b: n * a / (a + b),
+        **_sums("betabinom"), mean=lambda n, a, b: n * a / (a + b),
         var=lambda n, a, b: n * a * b * (a + b + n) / (sqr(a + b) * (a + b + 1)),
         valid=lambda n, a, b: (n >= 0) & (a > 0) & (b > 0), discrete=True),
     Law("randint", "low high", lambda low, high: low, lambda low, high: high - 1,

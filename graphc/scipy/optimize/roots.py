@@ -1,12 +1,12 @@
-"""Roots and minima of functions of one number: `root_scalar`, `brentq`, `bisect`, `newton`, `minimize_scalar`.
+"""Roots: `root_scalar`, `brentq`, `bisect`, `newton` of a function of one number, `root`, `fixed_point` of systems.
 
-In: a function of a number, a bracket or a guess. Out: the number, with derivatives by `args` and by what the function
-takes from around it (implicit function theorem; `equations.py`).
+In: a function of a number, a bracket or a guess; or one from a vector to a vector as long, a guess. Out: SciPy's
+results, with derivatives by `args` and by what the function takes from around it (`equations.py`).
 
-    brentq(lambda x: x**2 - 2, 0.0, 2.0)                               1.414...
-    graphc.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 9.0))(4.0)   0.25
+    brentq(lambda x: x**2 - 2, 0.0, 2.0)                                   1.414...
+    root(lambda x: [x[0] + x[1] - 3, x[0] * x[1] - 2], [0.0, 4.0]).x       array([1., 2.])
 
-The loops are SciPy's, step by step; Newton's takes the derivative of the function where none is given.
+The loops of one number are SciPy's, step by step; Newton's takes the derivative of the function where none is given.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.control.functional import while_loop
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import GraphValueError
 from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
+from graphc.scipy.named import Result
 from graphc.scipy.optimize import driven
-from graphc.scipy.optimize.equations import Function, as_float, called, solved, with_gradient
-from graphc.scipy.optimize.packing import arguments
-from graphc.scipy.results import Result
+from graphc.scipy.optimize.equations import Function, as_float, called, packed, scalar, slope, solved, with_gradient
+from graphc.scipy.optimize.parameters import arguments
 from graphc.startup.hooks import HOOKS
+from graphc.tensor.elementary import stop_gradient
+from graphc.tracing.programs import run
 
 XTOL, RTOL, MAXITER = 2e-12, 8.881784197001252e-16, 100
 MESSAGES = {0: "converged", 1: "convergence error", 2: "f(a) and f(b) have equal signs"}
-MINIMUM = {0: "Solution found.", 1: "Maximum number of iterations was exceeded."}
 INSTEAD = {
     "halley": 'of tensors, method="newton" is here',
     **dict.fromkeys(("ridder", "brenth", "toms748"), 'of tensors, method="brentq" is here'),
@@ -99,8 +100,7 @@ def brentq(
         >>> brentq(lambda x: x**2 - 2, 0.0, 2.0).round(9)
         np.float64(1.414213562)
     """
-    found = _bracketed("brentq", f, a, b, args, xtol, rtol, maxiter)
-    return (found["root"], found) if full_output else _known(found)
+    return _root_of(_bracketed("brentq", f, a, b, args, xtol, rtol, maxiter), full_output)
 
 
 def bisect(
@@ -115,8 +115,7 @@ def bisect(
     disp: bool = True,
 ) -> Any:
     """Return a root of f(x, *args) between `a` and `b` by bisection; arguments are as of `brentq`."""
-    found = _bracketed("bisect", f, a, b, args, xtol, rtol, maxiter)
-    return (found["root"], found) if full_output else _known(found)
+    return _root_of(_bracketed("bisect", f, a, b, args, xtol, rtol, maxiter), full_output)
 
 
 def newton(
@@ -143,20 +142,14 @@ def newton(
         raise GraphValueError("newton: fprime2 is for Halley's method, which is not here")
     method = "newton" if x1 is None else "secant"
     found = _from_guess(func, x0, fprime, x1, args, tol, rtol, maxiter, method=method)
-    return (found["root"], found) if full_output else _known(found)
+    return _root_of(found, full_output)
 
 
-def _known(found: Result) -> Node:
-    """Return the root, NaN where it was not found."""
-    root: Node = T.switch(T.eq(found["status"], 0), found["root"], np.nan)
-    return root
-
-
-def _number(by: str, name: str, value: Any) -> Node:
-    node = as_float(value)
-    if node.ndim:
-        raise RankError(f"{by}: {name} is a number, not an array of type {node.type}: graphc.vmap takes many")
-    return node
+def _root_of(found: Result, full_output: bool) -> Any:
+    """Return the root, NaN where it was not found; or the root and the result."""
+    if full_output:
+        return found["root"], found
+    return T.switch(T.eq(found["status"], 0), found["root"], np.nan)
 
 
 def _result(f: Function, method: str, x: Node, status: Node, iterations: Node, calls: Node) -> Result:
@@ -172,7 +165,7 @@ def _bracketed(
     maxiter: Any = MAXITER,
 ) -> Result:  # fmt: skip
     value = called(method, f, arguments(args), 0)
-    low, high = _number(method, "a", a), _number(method, "b", b)
+    low, high = scalar(method, "a", a), scalar(method, "b", b)
     low, high = low + 0 * high, high + 0 * low  # of one dtype
     at_low, at_high = value(low), value(high)
     differ = T.lt(T.sgn(at_low) * T.sgn(at_high), 0)
@@ -258,10 +251,10 @@ def _from_guess(
     method: str = "newton",
 ) -> Result:  # fmt: skip
     extra = arguments(args)
-    value, guess = called(method, f, extra, 0), _number(method, "x0", x0)
+    value, guess = called(method, f, extra, 0), scalar(method, "x0", x0)
     both = with_gradient(value)
     given = called(method, fprime, extra, 0) if callable(fprime) else None
-    near = guess * (1 + 1e-4) + T.switch(guess >= 0, 1e-4, -1e-4) if x1 is None else _number(method, "x1", x1)
+    near = guess * (1 + 1e-4) + T.switch(guess >= 0, 1e-4, -1e-4) if x1 is None else scalar(method, "x1", x1)
     start = (guess, value(guess)) if method == "secant" else (guess, guess)
     current = near if method == "secant" else guess
 
@@ -283,101 +276,161 @@ def _from_guess(
     return _result(value, method, x, status, count, count + (1 if method == "secant" else count))
 
 
-# --- minima -----------------------------------------------------------------------------------------------------------
+# --- systems of equations ---------------------------------------------------------------------------------------------
+
+CONVERGED, TOO_MANY, STUCK = 1, 2, 4
+SYSTEM_MESSAGES = {
+    CONVERGED: "The solution converged.",
+    TOO_MANY: "The number of calls to function has reached maxfev.",
+    STUCK: "The iteration is not making good progress.",
+}
 
 
-def minimize_scalar(
+def root(
     fun: Callable[..., Any],
-    bracket: Any = None,
-    bounds: Any = None,
+    x0: Any,
     args: Any = (),
-    method: str | None = None,
+    method: str = "hybr",
+    jac: Any = None,
     tol: Any = None,
+    callback: Any = None,
     options: Any = None,
+    progress: bool = False,
 ) -> Result:
-    """Return the minimum of a function of one number, as SciPy's `minimize_scalar`: between `bounds` by Brent's method,
-    in a native loop that has derivatives and takes SciPy's steps; of arrays by SciPy's "brent" and "golden" too, with
-    a `bracket` or without.
+    """Return a root of fun(x, *args), as many values as `x0` has elements, as SciPy's `root`: of arrays by SciPy's
+    algorithm, with exact Jacobians; in a traced function, or where an argument is a tensor, by a native loop that has
+    derivatives.
 
-    tol: the error of the place (1e-5). options: `maxiter` (500), `xatol`. Returns a result with `x`, `fun`, `nfev`,
-    `nit`, `status`, `success` and `message`. The derivative of `x` is that of the root of the derivative of `fun`, for
-    a minimum between the bounds. Of tensors raises GraphValueError without bounds.
+    x0: a vector, or a tree, as for `minimize`. fun: returns an array, or a tree of arrays. method: one of SciPy's; of
+    tensors "hybr", Powell's method: the Jacobian, exact at each step, within a trust region. jac: a function that
+    returns the Jacobian; None for the derivative of `fun`. tol: the relative error of `x` (1.49e-8). callback: called
+    with the tree and the values, by methods without a Jacobian. options: SciPy's; of tensors `xtol`, `maxfev`.
+    progress: write a line of text to stderr. Returns a result with `x`, `fun`, `nfev`, `njev`, `status` (1: converged),
+    `success` and `message`; of arrays `scipy` too. Of tensors, derivatives of `x` are NaN where it has not converged.
+    Raises ShapeError where `fun` returns another number of values than `x0` has, ValueError for an unknown method.
 
-        >>> minimize_scalar(lambda x: (x - 2) ** 2, bounds=(0.0, 5.0)).x.round(6)
-        np.float64(2.0)
+        >>> found = root(lambda x, a: [x[0] ** 2 - a, x[1] - x[0]], [1.0, 1.0], args=(4.0,))
+        >>> found.x.round(9), found.message
+        (array([2., 2.]), 'The solution converged.')
     """
-    if bracket is not None or method not in (None, "bounded") or bounds is None:
+    if method != "hybr":
         raise GraphValueError(
-            'minimize_scalar: of tensors, method="bounded" with bounds is here; else minimize of a vector of one'
+            f'root: of tensors, method {method!r} is not here: method="hybr" is, and optimize.least_squares is '
+            "Levenberg's and Marquardt's"
         )
-    known = options or {}
-    xatol = known.get("xatol", 1e-5 if tol is None else tol)
-    value = called("minimize_scalar", fun, arguments(args), 0)
-    low, high = (_number("minimize_scalar", "a bound", each) for each in (bounds[0], bounds[1]))
-    x, _, count, done = _golden(value, low, high, xatol, known.get("maxiter", 500))
-    both = with_gradient(value)
-    x = solved(lambda x: both(x)[1], x, done)
-    found = Result({}, MINIMUM)
-    found["x"], found["fun"], found["nfev"], found["nit"] = x, value(x), count, count
-    found["status"] = cast(T.switch(done, 0, 1), "int64")
-    found["success"] = done
+    if callback is not None or progress:
+        raise GraphValueError("root: of tensors, a callback is not here: graphc.debug.callback in fun is called")
+    known, extra = options or {}, arguments(args)
+    guess, restored = packed(x0)
+    value = called("root", fun, extra, 1, restored)
+    xtol = known.get("xtol", 1.49012e-08 if tol is None else tol)
+    most = known.get("maxfev", 100 * (guess.shape[0] + 1))
+    slopes = called("root", jac, extra, 2, restored) if callable(jac) else lambda x: slope(value, x)
+    x, status, calls, jacobians = _trusted(value, slopes, guess, xtol, most)
+    x = solved(value, x, T.eq(status, CONVERGED))
+    found = Result({"x": restored(x)}, SYSTEM_MESSAGES)
+    found["fun"], found["nfev"], found["njev"] = value(x), calls, jacobians
+    found["status"], found["success"] = status, T.eq(status, CONVERGED)
     return found
 
 
-def _golden(f: Function, low: Node, high: Node, xatol: Any, most: Any) -> tuple[Node, Node, Node, Node]:
-    """Return the place, the value, the number of calls, whether it was found (Brent 1973, chapter 5, as SciPy's
-    `fminbound`)."""
-    golden, root = 0.5 * (3.0 - 5.0**0.5), 1.4901161193847656e-08
+def length(x: Node) -> Node:
+    """Return the Euclidean norm, which has no derivative here."""
+    return T.sqrt(T.sum(x * x))
 
-    def limits(state: tuple[Node, ...]) -> tuple[Node, Node, Node]:
-        a, b, x = state[0], state[1], state[4]
-        near = root * abs(x) + xatol / 3
-        return 0.5 * (a + b), near, 2 * near
 
-    def is_done(state: tuple[Node, ...]) -> Node:
-        middle, _, wide = limits(state)
-        return abs(state[4] - middle) <= wide - 0.5 * (state[1] - state[0])
+def _trusted(f: Function, slopes: Function, guess: Node, xtol: Any, most: Any) -> tuple[Node, Node, Node, Node]:
+    """Return the root, the status, the numbers of calls of `f` and of its Jacobian: Powell's dogleg (Nocedal and
+    Wright, Numerical Optimization, 4.1 and 11.2)."""
+    kind = guess.type.dtype
+    tiny = np.finfo(kind).tiny
 
     def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
-        a, b, v, w, x, at_v, at_w, at_x, rat, e, count = state
-        middle, near, wide = limits(state)
-        r, q = (x - w) * (at_x - at_v), (x - v) * (at_x - at_w)
-        p, q = (x - v) * q - (x - w) * r, 2 * (q - r)
-        p, q = T.switch(q > 0, -p, p), abs(q)
-        fits = (abs(e) > near) & (abs(p) < abs(0.5 * q * e)) & (p > q * (a - x)) & (p < q * (b - x))
-        parabola = p / T.switch(T.eq(q, 0), 1.0, q)
-        place = x + parabola
-        edge = ((place - a) < wide) | ((b - place) < wide)
-        sign = T.switch(middle >= x, 1.0, -1.0)
-        parabola = T.switch(edge, near * sign, parabola)
-        side = T.switch(x >= middle, a - x, b - x)
-        e, rat = T.switch(fits, rat, side), T.switch(fits, parabola, golden * side)
-        place = x + T.switch(rat >= 0, 1.0, -1.0) * T.maximum(abs(rat), near)
-        at = f(place)
-        better = at <= at_x
-        a = T.switch(better, T.switch(place >= x, x, a), T.switch(place < x, place, a))
-        b = T.switch(better, T.switch(place >= x, b, x), T.switch(place < x, b, place))
-        second = (at <= at_w) | T.eq(w, x)
-        third = (at <= at_v) | T.eq(v, x) | T.eq(v, w)
-        keeps = T.switch(second, w, T.switch(third, place, v)), T.switch(second, at_w, T.switch(third, at, at_v))
-        v, at_v = T.switch(better, w, keeps[0]), T.switch(better, at_w, keeps[1])
-        w, at_w = (
-            T.switch(better, x, T.switch(second, place, w)), T.switch(better, at_x, T.switch(second, at, at_w))
-        )  # fmt: skip
-        return (
-            a, b, v, w, T.switch(better, place, x), at_v, at_w, T.switch(better, at, at_x), rat, e, count + 1,
-        )  # fmt: skip
+        x, value, radius, _, calls, count = state
+        matrix = slopes(x)
+        newton = T.linalg.solve(matrix, -value, on_error="nan")
+        gradient = T.dot(matrix.T, value)
+        size = length(gradient)
+        along = T.dot(matrix, gradient)
+        steepest = -gradient * (size * size / T.maximum(T.sum(along * along), tiny))
+        singular = ~T.all(abs(newton) < np.inf)
+        newton = T.switch(singular, steepest, newton)
+        move = _dogleg(newton, steepest, radius)
+        after = x + move
+        at = f(after)
+        predicted = T.sum(value * value) - T.sum((value + T.dot(matrix, move)) ** 2)
+        gained = (T.sum(value * value) - T.sum(at * at)) / T.maximum(predicted, tiny)
+        gained = T.switch(T.isnan(gained), -1.0, gained)
+        far = length(move)
+        radius = T.switch(gained < 0.25, far / 4, T.switch(gained > 0.75, T.maximum(radius, 2 * far), radius))
+        taken = gained > 1e-4
+        x, value = T.switch(taken, after, x), T.switch(taken, at, value)
+        near = xtol * T.maximum(length(x), xtol)
+        done = T.eq(T.sum(value * value), 0) | (~singular & (length(newton) <= near))
+        stuck = (radius <= near * np.finfo(kind).eps) | T.eq(size, 0)
+        status = T.switch(done, CONVERGED, T.switch(stuck, STUCK, T.switch(calls + 1 >= most, TOO_MANY, 0)))
+        return x, value, cast(radius, kind), cast(status, "int64"), calls + 1, count + 1
 
-    begin = low + golden * (high - low)
-    at, zero = f(begin), T.zeros_like(begin)
-    start = (low + zero, high + zero, begin, begin, begin, at, at, at, zero, zero, T.constant(np.int64(1)))
-    found = while_loop(lambda state: ~is_done(state) & (state[10] < most), step, start)
-    return found[4], found[7], found[10], is_done(found)
+    at, zero = f(guess), T.constant(np.int64(0))
+    there = T.eq(T.sum(at * at), 0)
+    radius = 100 * T.switch(T.eq(length(guess), 0), 1.0, length(guess))
+    start = (guess, at, cast(radius, kind), cast(T.switch(there, CONVERGED, 0), "int64"), zero + 1, zero)
+    x, _, _, status, calls, count = map(stop_gradient, while_loop(lambda state: T.eq(state[3], 0), step, start))
+    return x, status, calls, count
 
 
-__all__ = ["bisect", "brentq", "minimize_scalar", "newton", "root_scalar"]
+def _dogleg(newton: Node, steepest: Node, radius: Node) -> Node:
+    """Return the step to the end of the path from 0 by `steepest` to `newton`, or to where it leaves the region."""
+    rest = newton - steepest
+    a, b = T.sum(rest * rest), 2 * T.sum(steepest * rest)
+    c = T.sum(steepest * steepest) - radius * radius
+    part = (-b + T.sqrt(T.maximum(b * b - 4 * a * c, 0))) / T.switch(a > 0, 2 * a, 1.0)
+    short = length(steepest)
+    outside = short >= radius
+    bent = T.switch(outside, steepest * (radius / T.switch(outside, short, 1.0)), steepest + part * rest)
+    return T.switch(length(newton) <= radius, newton, bent)
 
-for own, of_arrays in ((minimize_scalar, driven.minimize_scalar), (root_scalar, driven.root_scalar)):
-    vars(own)["of_arrays"] = partial(of_arrays, own, HOOKS.plain_calls(own))
+
+def fixed_point(
+    func: Callable[..., Any], x0: Any, args: Any = (), xtol: Any = 1e-8, maxiter: Any = 500, method: str = "del2"
+) -> Node:
+    """Return x with func(x, *args) = x, as SciPy's `fixed_point`; NaN where `maxiter` steps do not find it.
+
+    func: a function from an array to one of its shape. x0: a number or a vector. method: "del2", with Steffensen's
+    acceleration, or "iteration".
+
+        >>> fixed_point(lambda x: jnp.cos(x), 1.0).round(6)
+        np.float64(0.739085)
+    """
+    if method not in ("del2", "iteration"):
+        raise GraphValueError(f"fixed_point: method is 'del2' or 'iteration', not {method!r}")
+    guess = as_float(x0)
+    extra = arguments(args)
+
+    def f(x: Node) -> Node:
+        return cast(as_float(run("fixed_point", func, [x, *extra])), x.type.dtype)
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        x, count, _ = state
+        once = f(x)
+        after = once
+        if method == "del2":
+            twice = f(once)
+            bend = twice - 2 * once + x
+            flat = T.eq(bend, 0)
+            after = T.switch(flat, twice, x - (once - x) ** 2 / T.switch(flat, 1.0, bend))
+        zero = T.eq(x, 0)
+        error = T.switch(zero, after, (after - x) / T.switch(zero, 1.0, x))
+        return after, count + 1, T.all(abs(error) < xtol)
+
+    start = (guess, T.constant(np.int64(0)), T.constant(False))
+    x, _, done = while_loop(lambda state: ~state[2] & (state[1] < maxiter), step, start)
+    return T.switch(done, solved(lambda x: x - f(x), x, done), np.nan)
+
+
+__all__ = ["bisect", "brentq", "fixed_point", "newton", "root", "root_scalar"]
+
+vars(root_scalar)["of_arrays"] = partial(driven.root_scalar, root_scalar, HOOKS.plain_calls(root_scalar))
+vars(root)["of_arrays"] = partial(driven.root, root)
 all_at_once(globals())
 explain_all(globals())

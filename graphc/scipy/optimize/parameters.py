@@ -1,4 +1,4 @@
-"""Parameters in a tree as one vector of floats, with a name for each part.
+"""Parameters in a tree as one vector of floats, with a name for each part; bounds, constraints, results by name.
 
     p = Packing("minimize", {"w": np.ones((2, 2)), "sigma": 3.0})
     p.names, p.start                        ["sigma", "w"], array([3., 1., 1., 1., 1.])
@@ -6,14 +6,21 @@
     p.tree(vector)                          {"w": array of shape (2, 2), "sigma": np.float64(3.0)}
     p.pairs({"sigma": (0, None)})           (array([0, -inf, ...]), array([inf, ...]))
 
-In: what a search begins with; bounds and coefficients by name. Out: what SciPy takes of them. A number, and a list or
-tuple of numbers, is a vector, as SciPy takes it; another tree is given to the program's functions as it is.
+    LinearConstraint({"a": 1.0, "b": 2.0}, -np.inf, 3.0)                a + 2 b is at most 3
+    {"budget": LinearConstraint(...), "area": NonlinearConstraint(...)} constraints with names for messages
+
+    found = minimize(negative_log_likelihood, {"mu": 0.0, "sigma": 1.0})
+    found.covariance["mu", "sigma"]         a number, computed when it is asked for
+
+In: what a search begins with; bounds and constraints, these or SciPy's. Out: what SciPy takes of them, `SearchResult`.
+A number, and a list or tuple of numbers, is a vector, as SciPy takes it; another tree is given to the program's
+functions as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -22,8 +29,13 @@ import numpy as np
 
 from graphc.arrays.dtypes import Array, is_float
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
+from graphc.ir.call_errors import explain_all
+from graphc.scipy.named import Result, found_in
 from graphc.startup.hooks import nearest
+from graphc.startup.record import record
 from graphc.trees import leaves, like, outline, paths, up_to
+
+__all__ = ["Bounds", "Covariance", "LinearConstraint", "NonlinearConstraint", "SearchResult"]
 
 KEY = re.compile(r"\['([^']*)'\]")
 
@@ -55,6 +67,10 @@ class Names:
 
     def __init__(self, by: str, names: list[str]) -> None:
         self.by, self.names = by, names
+
+    def coefficients(self, matrix: Any) -> Any:
+        """Return a linear function of the parameters."""
+        raise NotImplementedError
 
     def places(self, what: str, name: str) -> list[int]:
         """Return the numbers of the leaves that have a name, or that are within what has it. Raises GraphValueError
@@ -131,21 +147,16 @@ class Packing(Names):
 
     def flat(self, what: str, tree: Any) -> Array:
         """Return the vector of a tree of the structure of `x0`, or of a vector. Raises ShapeError for another."""
-        parts = self._parts(tree)
-        if parts is None:
+        try:
+            parts = up_to(self.model, tree)
+        except ValueError:  # it has another structure
             tree = np.asarray(tree)
             if tree.dtype == object or tree.shape not in ((), (self.size,)):
-                raise ShapeError(f"{self.by}: {what} must be like x0, {outline(self.model)}, not {outline(tree)}")
+                told = f"{outline(self.model)}, not {outline(tree)}"
+                raise ShapeError(f"{self.by}: {what} must be like x0, {told}") from None
             return np.broadcast_to(tree.astype("float64"), (self.size,))
         found = zip(self.names, self.shapes, parts, strict=True)
         return np.concatenate([self._spread(what, name, shape, part).ravel() for name, shape, part in found])
-
-    def _parts(self, tree: Any) -> list[Any] | None:
-        """Return what stands in a tree in place of the leaves of `x0`; None where it has another structure."""
-        try:
-            return up_to(self.model, tree)
-        except ValueError:
-            return None
 
     def _spread(self, what: str, name: str, shape: tuple[int, ...], value: Any) -> Array:
         try:
@@ -223,3 +234,199 @@ class Packing(Names):
         for place, block in blocks.items():
             made[:, self.spans[place]] = block
         return made
+
+
+# --- bounds and constraints -------------------------------------------------------------------------------------------
+
+
+class Bounds:
+    """Bounds of parameters, as SciPy's `Bounds`: lb, ub: a number, a vector, or a tree like the parameters.
+
+    >>> from graphc.scipy.optimize import minimize
+    >>> minimize(lambda p: (p["a"] - 1.0) ** 2, {"a": 3.0}, bounds=Bounds({"a": 2.0}, np.inf)).x
+    {'a': np.float64(2.0)}
+    """
+
+    def __init__(self, lb: Any = -np.inf, ub: Any = np.inf) -> None:
+        self.lb, self.ub = lb, ub
+
+
+class LinearConstraint:
+    """lb <= A x <= ub, as SciPy's `LinearConstraint`. A: a matrix with a column for each element of the parameters; or
+    by name, for each parameter an array of its shape, or of such arrays for each row. Parameters that are not named
+    count for nothing. keep_feasible: hold it at each step, where the method can."""
+
+    def __init__(self, A: Any, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:  # noqa: N803
+        self.A, self.lb, self.ub, self.keep_feasible = A, lb, ub, keep_feasible
+
+
+class NonlinearConstraint:
+    """lb <= fun(x) <= ub, as SciPy's `NonlinearConstraint`. fun: a function of the parameters that returns a number, an
+    array or a tree of them; its derivatives are those of its graph. An equation has lb = ub."""
+
+    def __init__(self, fun: Callable[..., Any], lb: Any, ub: Any, keep_feasible: Any = False) -> None:
+        self.fun, self.lb, self.ub, self.keep_feasible = fun, lb, ub, keep_feasible
+
+
+@record(eq=False)
+class Constraint:
+    """A constraint, read. matrix: of a linear one. fun: of another."""
+
+    matrix: Any
+    fun: Any
+    lb: Any
+    ub: Any
+    keep_feasible: Any
+
+    def to_scipy(self, fun: Any = None, jac: Any = None, hess: Any = None) -> Any:
+        """Return SciPy's constraint. fun, jac, hess: functions of the vector, for one that is not linear."""
+        more = {"keep_feasible": self.keep_feasible}
+        if self.fun is None:
+            return found_in("scipy.optimize", "LinearConstraint")(self.matrix, self.lb, self.ub, **more)
+        known = more if hess is None else {**more, "hess": hess}
+        return found_in("scipy.optimize", "NonlinearConstraint")(fun, self.lb, self.ub, jac, **known)
+
+
+def read_constraints(parameters: Names, constraints: Any) -> list[Constraint]:
+    """Return the constraints: one, several, or several by name. Raises GraphTypeError for what is none."""
+    if isinstance(constraints, Mapping) and "fun" not in constraints:
+        return [_read(parameters, repr(name), each) for name, each in constraints.items()]
+    several = constraints if isinstance(constraints, list | tuple) else [constraints]
+    return [_read(parameters, f"number {place}", each) for place, each in enumerate(several)]
+
+
+def _read(parameters: Names, name: str, given: Any) -> Constraint:
+    told = f"{parameters.by}: constraint {name}"
+    if isinstance(given, Mapping):
+        kind, fun, args = given.get("type"), given.get("fun"), given.get("args", ())
+        if kind not in ("eq", "ineq") or not callable(fun):
+            raise GraphTypeError(f"{told} must have the type 'eq' or 'ineq' and a function `fun`, not {given!r}")
+        whole = fun if not args else lambda x: fun(x, *args)
+        return Constraint(None, whole, 0.0, 0.0 if kind == "eq" else np.inf, False)
+    if not hasattr(given, "lb") or not (hasattr(given, "A") or hasattr(given, "fun")):
+        raise GraphTypeError(
+            f"{told} is {given!r}; it must be a LinearConstraint, a NonlinearConstraint or a dict of type and fun"
+        )
+    keep = getattr(given, "keep_feasible", False)
+    if hasattr(given, "A"):
+        return Constraint(parameters.coefficients(given.A), None, given.lb, given.ub, keep)
+    return Constraint(None, given.fun, given.lb, given.ub, keep)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+class Covariance:
+    """The covariance of parameters. matrix: in the order of `names`, those of the elements ("sigma", "w[0, 1]").
+    `covariance["w"]` is that of a part with itself, `covariance["w", "sigma"]` of two parts: an array of the shape of
+    the first and then of the second, a number for two numbers.
+
+        >>> from graphc.scipy.optimize import minimize
+        >>> found = minimize(lambda p: (p["a"] - 1.0) ** 2 + 2.0 * p["b"] ** 2, {"a": 0.0, "b": 1.0})
+        >>> found.covariance["a"].round(6), found.covariance["a", "b"].round(6), found.covariance.names
+        (np.float64(0.5), np.float64(0.0), ['a', 'b'])
+    """
+
+    def __init__(self, matrix: Array, packing: Packing) -> None:
+        self.matrix, self.packing = matrix, packing
+        self.names = packing.elements()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.array(self.matrix, dtype, copy=copy)
+
+    def __getitem__(self, names: str | tuple[str, str]) -> Any:
+        first, second = (names, names) if isinstance(names, str) else names
+        rows, columns = (self._place(name) for name in (first, second))
+        shapes = self.packing.shapes
+        block = self.matrix[self.packing.spans[rows], self.packing.spans[columns]]
+        return block.reshape((*shapes[rows], *shapes[columns]))[()]
+
+    def _place(self, name: str) -> int:
+        places = self.packing.places("covariance", name)
+        if len(places) > 1:
+            found = ", ".join(self.packing.names[place] for place in places)
+            raise GraphValueError(f"covariance: {name!r} is several parameters: {found}")
+        return places[0]
+
+    @property
+    def errors(self) -> Any:
+        """The standard errors of the parameters, the square roots of the diagonal, in a tree like theirs."""
+        return self.packing.tree(np.sqrt(np.diag(self.matrix)))
+
+    @property
+    def correlation(self) -> Array:
+        """The matrix of correlations; NaN for a parameter without variance."""
+        size = np.sqrt(np.diag(self.matrix))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Array = self.matrix / size / size[:, None]
+        return found
+
+    def __repr__(self) -> str:
+        return f"covariance of {', '.join(self.names)}:\n{self.matrix}"
+
+
+class SearchResult(Result):
+    """The result of a search. x: the parameters, a tree like the guess. scipy: SciPy's own result, of vectors. Its
+    other values are there by their names: `fun`, `success`, `status`, `message`, `nit`, `nfev`. covariance: a
+    `Covariance`, computed when it is asked for."""
+
+    def __init__(
+        self, values: Mapping[str, Any], messages: Mapping[int, str], spread: Callable[[], Covariance] | None = None
+    ) -> None:
+        super().__init__(values, messages)
+        self.__dict__["spread"] = spread
+
+    @property
+    def covariance(self) -> Covariance:
+        """The covariance of `x`. Raises GraphValueError where there is none."""
+        known = self.__dict__
+        if "known" not in known:
+            if known["spread"] is None:
+                raise GraphValueError("covariance: this result has none, or it was not computed before it was pickled")
+            known["known"] = known["spread"]()
+        found: Covariance = known["known"]
+        return found
+
+    def __reduce__(self) -> Any:
+        known = self.__dict__.get("known")
+        return restored, (dict(self), self.messages, known)
+
+
+def restored(values: Mapping[str, Any], messages: Mapping[int, str], known: Covariance | None) -> SearchResult:
+    """Return the result that was pickled."""
+    return SearchResult(values, messages, None if known is None else lambda: known)
+
+
+def inverse(what: str, matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix. Raises GraphValueError for another."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise GraphValueError(
+            f"covariance: {what} at x is not positive definite: x is no isolated minimum, or the data do not tell all "
+            "parameters"
+        ) from None
+    found: Array = np.linalg.inv(matrix)
+    return (found + found.T) / 2
+
+
+def free_of(x: Array, low_high: tuple[Array, Array] | None) -> Array:
+    """Return for each parameter whether no bound holds it."""
+    return np.full(x.shape, True) if low_high is None else (x > low_high[0]) & (x < low_high[1])
+
+
+def over_free(what: str, matrix: Array, free: Array, rows: Array | None = None) -> Array:
+    """Return the inverse over the parameters that are free, with zeros for those that a bound holds. rows: the
+    derivatives of equations between them; the inverse is then over the directions that change none (Aitchison and
+    Silvey 1958, Maximum-likelihood estimation of parameters subject to restraints)."""
+    basis = np.eye(len(free))[:, free]
+    if rows is not None and rows.size:
+        _, sizes, turned = np.linalg.svd(rows @ basis)
+        rank = int(np.sum(sizes > 1e-10 * sizes.max(initial=0.0)))
+        basis = basis @ turned[rank:].T
+    if not basis.shape[1]:
+        return np.zeros_like(matrix)
+    return basis @ inverse(what, basis.T @ matrix @ basis) @ basis.T
+
+
+explain_all(globals())

@@ -1,4 +1,4 @@
-"""Piecewise polynomials: `PPoly`, and the curves through points that are such.
+"""Piecewise polynomials: `PPoly`, and the curves through points that are such; splines by basis functions: `BSpline`.
 
 In: places and values. Out: an object that is called with queries: SciPy's own computes where all are arrays; else a
 tensor, with derivatives by queries, values and places.
@@ -6,6 +6,7 @@ tensor, with derivatives by queries, values and places.
     CubicSpline(x, y)(0.5)                    a number, by SciPy
     graphc.grad(CubicSpline(x, y))(0.5)       the slope there
     graphc.jit(lambda y, q: CubicSpline(x, y)(q))
+    make_interp_spline(x, y).derivative()(0.5)
 
 A piece between x[i] and x[i + 1] is c[0, i] (q - x[i])^k + ... + c[k, i]. Beyond the ends the first and the last piece
 go on, or there is NaN, as `extrapolate` says.
@@ -20,18 +21,22 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphValueError, RankError
 from graphc.ir.at_once import is_plain
 from graphc.ir.node import Node
 from graphc.ops.at_hand import asked_equal
-from graphc.ops.elementwise import as_node, cast
+from graphc.scipy.named import as_float
 
 
-def as_float(value: Any) -> Node:
-    """Return a value as a tensor of floats."""
-    node = as_node(value)
-    return node if is_float(node.type.dtype) else cast(node, "float64")
+def beside(x: Node, rank: int) -> Node:
+    """Return a vector with axes after its own, so that it broadcasts along the first of as many axes."""
+    return x[(slice(None), *[None] * (rank - 1))]
+
+
+def at_queries(values: Node, query: Any) -> Node:
+    """Return values, of which the first axis is that of all queries, with the axes of queries."""
+    shape = [query.shape[axis] for axis in range(query.ndim)] + [values.shape[axis] for axis in range(1, values.ndim)]
+    return T.reshape(values, shape, ndim=len(shape))
 
 
 class PPoly:
@@ -80,8 +85,8 @@ class PPoly:
             flat = first + (flat - first) % (last - first)
         piece = T.clip(T.searchsorted(ends, flat, side="right") - 1, 0, ends.shape[0] - 2)
         step = flat - ends[piece]
-        rest = coefficients.ndim - 2
-        step = step[(slice(None), *[None] * rest)]
+        rank = coefficients.ndim - 1
+        step = beside(step, rank)
         powers = _size(coefficients)
         value = T.zeros_like(coefficients[0][piece] * step)
         for place in range(powers - nu):
@@ -90,9 +95,8 @@ class PPoly:
             value = value * step + factor * coefficients[place][piece]
         if how is False or (not isinstance(how, str) and not how):
             outside = ~((flat >= first) & (flat <= last))
-            value = T.switch(outside[(slice(None), *[None] * rest)], np.nan, value)
-        shape = [value.shape[axis + 1] for axis in range(rest)]
-        whole = T.reshape(value, (*(query.shape[axis] for axis in range(query.ndim)), *shape), ndim=query.ndim + rest)
+            value = T.switch(beside(outside, rank), np.nan, value)
+        whole = at_queries(value, query)
         if not self.axis or not query.ndim:
             return whole
         return T.moveaxis(whole, list(range(query.ndim)), list(range(self.axis, self.axis + query.ndim)))
@@ -117,7 +121,7 @@ class PPoly:
             made = self._own().antiderivative(nu)
             return self._with(made.c, made.x, made.extrapolate)
         c, ends = as_float(self.c), as_float(self.x)
-        widths = T.diff(ends)[(slice(None), *[None] * (c.ndim - 2))]
+        widths = beside(T.diff(ends), c.ndim - 1)
         for _ in range(nu):
             powers = _size(c)
             raised = c / np.arange(powers, 0, -1.0).reshape(-1, *[1] * (c.ndim - 1))
@@ -161,22 +165,17 @@ class _SlopedInterpolant(PPoly):
         places, values = as_float(x), as_float(y)
         if places.ndim != 1 or not values.ndim:
             raise RankError(f"{type(self).__name__}: x is a vector and y has an axis as long, not {values.type}")
-        axis = axis % values.ndim
-        values = T.moveaxis(values, axis, 0)
-        wide = _wide(places, values)
+        self.axis = axis % values.ndim
+        values = T.moveaxis(values, self.axis, 0)
+        wide = beside(places, values.ndim)
         coefficients = hermite(wide, values, self._slopes(wide, values))
-        self._set(coefficients, places, self._extrapolated(extrapolate), axis)
+        self._set(coefficients, places, self._extrapolated(extrapolate), self.axis)
 
     def _extrapolated(self, extrapolate: Any) -> Any:
         return True if extrapolate is None else extrapolate
 
     def _slopes(self, x: Node, y: Node) -> Node:
         raise NotImplementedError
-
-
-def _wide(x: Node, y: Node) -> Node:
-    """Return places with the axes that values have."""
-    return x[(slice(None), *[None] * (y.ndim - 1))]
 
 
 def hermite(x: Node, y: Node, slopes: Node) -> Node:
@@ -197,14 +196,10 @@ class CubicHermiteSpline(_SlopedInterpolant):
     """
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
-        if is_plain((x, y, dydx), {}):
-            found = import_module("scipy.interpolate").CubicHermiteSpline(x, y, dydx, axis, extrapolate)
-            self._set(found.c, found.x, found.extrapolate, found.axis)
-            return
-        places, values, slopes = map(as_float, (x, y, dydx))
-        axis = axis % values.ndim
-        values, slopes = T.moveaxis(values, axis, 0), T.moveaxis(slopes, axis, 0)
-        self._set(hermite(_wide(places, values), values, slopes), places, extrapolate, axis)
+        super().__init__(x, y, axis, extrapolate, dydx=dydx)
+
+    def _slopes(self, x: Node, y: Node) -> Node:
+        return T.moveaxis(as_float(self.settings["dydx"]), self.axis, 0)
 
 
 class CubicSpline(_SlopedInterpolant):
@@ -312,11 +307,10 @@ def _periodic(width: Node, mean: Node, is_three: bool) -> Node:
     column = T.switch(T.eq(ends, 0), lengths[0], 0.0) + T.switch(T.eq(ends, count - 2), earlier[count - 2], 0.0)
     own = _solved(bands, right[: count - 1])
     turned = T.linalg.solve_banded((1, 1), bands, column)
-    wide = turned[(slice(None), *[None] * (mean.ndim - 1))]
     top = right[count - 1] - lengths[count - 1] * own[count - 2] - earlier[count - 1] * own[0]
     bottom = main[count - 1] - lengths[count - 1] * turned[count - 2] - earlier[count - 1] * turned[0]
     last = top / bottom
-    rest = own - wide * last
+    rest = own - beside(turned, mean.ndim) * last
     return T.concatenate([rest, last[None], rest[:1]])
 
 
@@ -388,6 +382,155 @@ class Akima1DInterpolator(_SlopedInterpolant):
         return T.switch(bent, weighted, 0.5 * (m[3:] + m[:-3]))
 
 
+# --- splines by basis functions ---------------------------------------------------------------------------------------
+# A value is de Boor's sum over the k + 1 basis functions that are not zero at a query.
+
+
+class BSpline:
+    """A spline of degree `k` by its knots `t` and coefficients `c`, as SciPy's `BSpline`.
+
+    t: n + k + 1 knots, increasing. c: n coefficients along the first axis. extrapolate: True, False or "periodic".
+    Raises GraphValueError for another axis than 0.
+
+        >>> BSpline(np.array([0.0, 0.0, 1.0, 1.0]), np.array([1.0, 3.0]), 1)(0.5)
+        array(2.)
+    """
+
+    def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
+        if axis:
+            raise GraphValueError("BSpline: axis is 0: move the axis of the coefficients first")
+        self.t, self.c, self.k, self.extrapolate = t, c, int(k), extrapolate
+
+    @property
+    def tck(self) -> tuple[Any, Any, int]:
+        """The knots, the coefficients and the degree."""
+        return self.t, self.c, self.k
+
+    def _own(self) -> Any:
+        return import_module("scipy.interpolate").BSpline(self.t, self.c, self.k, self.extrapolate)
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """Return values at queries of any shape, or the derivatives of order `nu` there."""
+        if is_plain((self.t, self.c, x), {}):
+            return self._own()(x, nu, extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolate
+        if nu:
+            return self.derivative(nu)(x, extrapolate=how)
+        knots, coefficients, query = as_float(self.t), as_float(self.c), as_float(x)
+        flat = T.flatten(query)
+        count = knots.shape[0] - self.k - 1
+        first, last = knots[self.k], knots[count]
+        if how == "periodic":
+            flat = first + (flat - first) % (last - first)
+        place = _interval(knots, flat, self.k)
+        found = _de_boor(knots, coefficients, flat, place, self.k)
+        if how is False:
+            found = T.switch(beside(~((flat >= first) & (flat <= last)), coefficients.ndim), np.nan, found)
+        return at_queries(found, query)
+
+    def derivative(self, nu: int = 1) -> BSpline:
+        """Return the derivative of order `nu`."""
+        if is_plain((self.t, self.c), {}):
+            made = self._own().derivative(nu)
+            return BSpline(made.t, made.c, made.k, made.extrapolate)
+        knots, c, k = as_float(self.t), as_float(self.c), self.k
+        for _ in range(nu):
+            if k == 0:
+                return BSpline(knots, T.zeros_like(c), 0, self.extrapolate)
+            count = knots.shape[0] - k - 1
+            width = knots[k + 1 : count + k] - knots[1:count]
+            empty = T.eq(width, 0)
+            change = (c[1:count] - c[: count - 1]) * k
+            c = T.switch(beside(empty, c.ndim), 0.0, change / beside(T.switch(empty, 1.0, width), c.ndim))
+            knots, k = knots[1:-1], k - 1
+        return BSpline(knots, c, k, self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> BSpline:
+        """Return the antiderivative of order `nu`, which is 0 at the first knot."""
+        if is_plain((self.t, self.c), {}):
+            made = self._own().antiderivative(nu)
+            return BSpline(made.t, made.c, made.k, made.extrapolate)
+        knots, c, k = as_float(self.t), as_float(self.c), self.k
+        for _ in range(nu):
+            count = knots.shape[0] - k - 1
+            width = beside(knots[k + 1 :] - knots[:count], c.ndim)
+            sums = T.cumsum(c[:count] * width / (k + 1), axis=0)
+            c = T.concatenate([T.zeros_like(sums[:1]), sums])
+            knots, k = T.concatenate([knots[:1], knots, knots[-1:]]), k + 1
+        return BSpline(knots, c, k, False if self.extrapolate == "periodic" else self.extrapolate)
+
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """Return the integral from `a` to `b`."""
+        if is_plain((self.t, self.c, a, b), {}):
+            return self._own().integrate(a, b, extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolate
+        if how is not True:
+            raise GraphValueError("BSpline.integrate: of tensors it is with extrapolate=True alone")
+        whole = self.antiderivative()
+        return whole(b) - whole(a)
+
+
+def _interval(knots: Node, x: Node, k: int) -> Node:
+    """Return for each query the last knot that is not above it, within the base interval."""
+    inner = knots[k + 1 : knots.shape[0] - k - 1]
+    return T.searchsorted(inner, x, side="right") + k
+
+
+def _de_boor(knots: Node, c: Node, x: Node, place: Node, k: int) -> Node:
+    parts = [c[place - k + number] for number in range(k + 1)]
+    for level in range(1, k + 1):
+        for number in range(k, level - 1, -1):
+            low = knots[place - k + number]
+            width = knots[place + 1 + number - level] - low
+            share = beside((x - low) / T.switch(T.eq(width, 0), 1.0, width), c.ndim)
+            parts[number] = (1 - share) * parts[number - 1] + share * parts[number]
+    return parts[k]
+
+
+def make_interp_spline(
+    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: None = None, axis: int = 0, check_finite: bool = True
+) -> BSpline:
+    """Return the spline of odd degree `k` through points, whose knots are the places but for the (k - 1) / 2 next to
+    each end ("not-a-knot"), as SciPy's `make_interp_spline`. Solves a full system of as many equations as there are
+    points. Raises GraphValueError for conditions at the ends, and for an even degree of tensors.
+
+        >>> make_interp_spline(np.arange(5.0), np.arange(5.0) ** 3)(1.5).round(9)
+        np.float64(3.375)
+    """
+    if bc_type is not None or t is not None or axis:
+        raise GraphValueError("make_interp_spline: t, bc_type and axis are not here: CubicSpline has conditions")
+    if is_plain((x, y), {}):
+        made = import_module("scipy.interpolate").make_interp_spline(x, y, k)
+        return BSpline(made.t, made.c, made.k)
+    if k % 2 == 0:
+        raise GraphValueError("make_interp_spline: of tensors the degree is odd")
+    places, values = as_float(x), as_float(y)
+    half = (k + 1) // 2
+    ends = [T.stack([each] * (k + 1)) for each in (places[0], places[-1])]
+    knots = T.concatenate([ends[0], places[half : places.shape[0] - half], ends[1]])
+    unit = T.eye(places.shape[0], dtype=places.type.dtype)
+    basis = _de_boor(knots, unit, places, _interval(knots, places, k), k)
+    return BSpline(knots, T.linalg.solve(basis, values), k)
+
+
+def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+    """Return values of a spline, a `BSpline` or (t, c, k), as SciPy's `splev`. ext: 0 goes on beyond the ends, 1 gives
+    zeros there; raises GraphValueError for others of tensors."""
+    spline = tck if isinstance(tck, BSpline) else BSpline(*tck)
+    if is_plain((spline.t, spline.c, x), {}):
+        return import_module("scipy.interpolate").splev(x, spline.tck, der, ext)
+    if ext not in (0, 1):
+        raise GraphValueError("splev: of tensors ext is 0 or 1")
+    knots, query = as_float(spline.t), as_float(x)
+    c = as_float(spline.c)[: knots.shape[0] - spline.k - 1]
+    found = BSpline(knots, c, spline.k)(query, der)
+    if ext == 0:
+        return found
+    inside = (query >= knots[spline.k]) & (query <= knots[knots.shape[0] - spline.k - 1])
+    return T.switch(inside, found, 0.0)
+
+
 __all__: Sequence[str] = [
-    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
+    "make_interp_spline", "splev",
 ]  # fmt: skip

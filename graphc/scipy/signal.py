@@ -1,10 +1,10 @@
-"""Filters along an axis: `lfilter`, `filtfilt`, `sosfilt`, `savgol_filter`, `detrend`, `medfilt` and
-their kin; convolutions and correlations.
+"""SciPy's `signal`: convolutions, filters, power spectra, with derivatives by signals and coefficients.
 
-In: coefficients, signals. Out: SciPy's own results of arrays; tensors of tensors, with derivatives by signals and
-coefficients.
+In: signals and coefficients, arrays or tensors. Out: SciPy's own results of arrays; tensors of tensors. Filters and
+windows are designed by SciPy itself (`butter`, `firwin`, `get_window`): what they give is constant.
 
-    lfilter(np.array([0.5]), np.array([1.0, -0.5]), np.ones(3))       array([0.5, 0.75, 0.875])
+    sos = butter(4, 0.2, output="sos")                    an array
+    graphc.jit(lambda x: sosfiltfilt(sos, x))
 
 A filter with feedback is a loop over the samples, whose state is that of SciPy's (transposed direct form II). Sizes of
 windows and orders are numbers; coefficients may be tensors whose sizes are known.
@@ -13,26 +13,62 @@ windows and orders are numbers; coefficients may be tensors whose sizes are know
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import graphc.tensor as T
-from graphc.arrays.dtypes import is_float
 from graphc.control import functional
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node
 from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import as_node, cast
-from graphc.scipy.named import offer
+from graphc.scipy.named import as_float, offer
+from graphc.startup.hooks import lazily
 from graphc.tensor.signal import convolve1d, convolve2d as images_convolved
+from graphc.trees import leaves
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The functions of DESIGN, whose types SciPy does not tell."""
 
 
-def as_float(value: Any) -> Node:
-    """Return a value as a tensor of floats."""
-    node = as_node(value)
-    return node if is_float(node.type.dtype) else cast(node, "float64")
+DESIGN = """
+    bessel butter buttord cheb1ord cheb2ord cheby1 cheby2 ellip ellipord firls firwin firwin2 freqs freqz get_window
+    iircomb iirdesign iirfilter iirnotch iirpeak kaiser_atten kaiser_beta kaiserord minimum_phase remez savgol_coeffs
+    sos2tf sos2zpk sosfilt_zi tf2sos tf2zpk zpk2sos zpk2tf
+"""
+"""Functions of SciPy's that design filters and windows, of numbers."""
+COMPLEX = "graphc has no complex dtypes: call scipy.signal's own with values"
+INSTEAD = {
+    **dict.fromkeys("hilbert hilbert2 csd coherence stft istft ShortTimeFFT check_COLA".split(), COMPLEX),
+    **dict.fromkeys(
+        "find_peaks find_peaks_cwt argrelextrema argrelmax argrelmin peak_prominences peak_widths".split(),
+        "the size of what it returns depends on values: call scipy.signal's own with them",
+    ),
+    **dict.fromkeys(("resample", "czt", "zoom_fft"), "it needs complex transforms; decimate and lfilter are here"),
+    "resample_poly": "convolve what is filled up with zeros, and take every n-th sample",
+    "order_filter": "medfilt is here",
+    "medfilt2d": "medfilt has vectors; graphc.tensor.nnet.images2neibs has the windows of images",
+    "lombscargle": "write its sums out: they are products of cosines and sines with the samples",
+}
+"""Names of `scipy.signal` that do not exist here, with the reason and what to use instead."""
+
+
+def _of_numbers(name: str) -> Any:
+    """Return a function of SciPy's that takes no tensors."""
+    own = getattr(import_module("scipy.signal"), name)
+
+    @wraps(own)
+    def design(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, Node) for leaf in leaves((args, kwargs))):
+            raise GraphTypeError(f"{name}: a filter is designed of numbers, for which there is no derivative")
+        return own(*args, **kwargs)
+
+    return design
 
 
 def _coefficients(by: str, value: Any) -> Node:
@@ -317,9 +353,129 @@ def _turned(x: Node) -> Node:
     return x[(slice(None, None, -1),) * x.ndim]
 
 
+# --- power spectra ----------------------------------------------------------------------------------------------------
+# The transform of a segment is a product with a matrix of cosines and one of sines: `nperseg` is a number, and some
+# hundred for most signals.
+
+
+def periodogram(
+    x: Any, fs: Any = 1.0, window: Any = "boxcar", nfft: Any = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1,
+) -> tuple[Node, Node]:  # fmt: skip
+    """Return frequencies and powers of a whole signal, whose size must be known. Arguments are as of `welch`."""
+    size = as_float(x).type.shape[axis]
+    return welch(x, fs, window, size, 0, nfft, detrend, return_onesided, scaling, axis)
+
+
+def welch(
+    x: Any,
+    fs: Any = 1.0,
+    window: Any = "hann",
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Node, Node]:
+    """Return frequencies and the powers there, averaged over segments that overlap (Welch's method).
+
+    x: a real signal along `axis`. fs: samples for each unit of time. window: a name that SciPy's `get_window` knows, or
+    weights. nperseg: samples of a segment (256, or all); noverlap: those it shares with the next (half). nfft: a
+    segment is filled up with zeros to it. detrend: "constant", "linear" or False. scaling: "density" or "spectrum".
+    Raises GraphValueError of tensors for medians and for spectra of two sides.
+    """
+    if average != "mean":
+        raise GraphValueError("welch: of tensors the average is the mean")
+    frequencies, _, powers = _powers(x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis)
+    return frequencies, T.moveaxis(T.mean(powers, axis=0), 0, axis)
+
+
+def spectrogram(
+    x: Any,
+    fs: Any = 1.0,
+    window: Any = ("tukey", 0.25),
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    mode: str = "psd",
+) -> tuple[Node, Node, Node]:
+    """Return frequencies, times, and the powers of each segment, of which the last axis is that of times. Arguments are
+    as of `welch`; segments share an eighth. Raises GraphValueError of tensors for a mode but "psd"."""
+    if mode != "psd":
+        raise GraphValueError('spectrogram: of tensors mode is "psd", for graphc has no complex dtypes')
+    signal = as_float(x)
+    size = _segment(signal.type.shape[axis], nperseg)
+    shared = size // 8 if noverlap is None else noverlap
+    found = _powers(signal, fs, window, size, shared, nfft, detrend, return_onesided, scaling, axis)
+    frequencies, times, powers = found
+    return frequencies, times, T.moveaxis(T.moveaxis(powers, 0, -1), 0, axis - 1 if axis < 0 else axis)
+
+
+def _segment(size: Any, nperseg: Any) -> int:
+    known = asked_size(size)
+    length = nperseg if nperseg is not None else min(256, known) if isinstance(known, int) else 256
+    length = asked_size(length)
+    if not isinstance(length, int):
+        raise GraphValueError("the number of samples of a segment must be known: give nperseg, or the signal a size")
+    return min(length, known) if isinstance(known, int) else length
+
+
+def _powers(
+    x: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, trend: Any, one_sided: bool, scaling: str,
+    axis: int,
+) -> tuple[Node, Node, Node]:  # fmt: skip
+    """Return frequencies, times, and powers (segments, frequencies, ...)."""
+    if not one_sided or scaling not in ("density", "spectrum"):
+        raise GraphValueError("of tensors spectra are one-sided, and scaling is 'density' or 'spectrum'")
+    rows = T.moveaxis(as_float(x), axis, 0)
+    size = _segment(rows.type.shape[0], nperseg)
+    step = size - (size // 2 if noverlap is None else int(noverlap))
+    length = size if nfft is None else int(nfft)
+    by_name = isinstance(window, str | tuple)
+    weights = import_module("scipy.signal").get_window(window, size) if by_name else np.asarray(window)
+    places = T.arange((rows.shape[0] - size) // step + 1)[:, None] * step + np.arange(size)[None, :]
+    segments = rows[places]
+    if trend is not False:
+        segments = detrend(segments, 1, trend)
+    segments = segments * weights.reshape(-1, *[1] * (rows.ndim - 1))
+    angles = 2 * np.pi * np.outer(np.arange(length // 2 + 1), np.arange(size)) / length
+    parts = [T.tensordot(table, segments, axes=([1], [1])) for table in (np.cos(angles), np.sin(angles))]
+    scale = 1 / (fs * (weights**2).sum()) if scaling == "density" else 1 / weights.sum() ** 2
+    twice = np.full(length // 2 + 1, 2.0)
+    twice[0] = 1
+    if length % 2 == 0:
+        twice[-1] = 1
+    powers = (parts[0] ** 2 + parts[1] ** 2) * scale * twice.reshape(-1, *[1] * rows.ndim)
+    times = (T.arange((rows.shape[0] - size) // step + 1) * step + size / 2) / fs
+    return T.constant(np.arange(length // 2 + 1) / length) * fs, times, T.moveaxis(powers, 1, 0)
+
+
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "decimate", "detrend", "fftconvolve", "filtfilt", "lfilter",
-    "lfilter_zi", "medfilt", "oaconvolve", "savgol_filter", "sosfilt", "sosfiltfilt",
+    "lfilter_zi", "medfilt", "oaconvolve", "periodogram", "savgol_filter", "sosfilt", "sosfiltfilt", "spectrogram",
+    "welch",
 ]  # fmt: skip
 
 offer(globals())
+
+if not TYPE_CHECKING:  # which know the names
+    __all__.extend(DESIGN.split())
+    _find = lazily(__name__, {}, lambda name: INSTEAD.get(name, ""))
+
+    def __getattr__(name: str) -> Any:
+        if name == "windows":
+            return import_module("scipy.signal.windows")
+        if name in DESIGN.split():
+            made = globals()[name] = _of_numbers(name)
+            return made
+        return _find(name)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)
