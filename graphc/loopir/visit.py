@@ -47,33 +47,38 @@ def is_left(loop: ir.Loop) -> bool:
 
 def expressions(stmt: ir.Stmt) -> tuple[ir.Expr, ...]:
     """The expressions of a statement itself, not of those inside it."""
-    match stmt:
-        case ir.Let(_, value) | ir.Set(_, value):
-            return (value,)
-        case ir.Store(_, index, value):
-            return (index, value)
-        case ir.Loop(_, size, _, begin, _, safepoint):
-            bounds = (size,) if begin is ir.ZERO else (begin, size)
-            return bounds if safepoint is None else (*bounds, safepoint)
-        case ir.Check(condition, _) | ir.If(condition):
-            return (condition,)
-        case ir.Invoke(_, args, _):
-            return args
-        case ir.Launch(_, count, size, args):
-            return (count, size, *args)
-        case ir.Note() | ir.Break():
-            return ()
+    # Not a match statement: the passes over statements ask this again and again.
+    if isinstance(stmt, _OF_VALUE):
+        return (stmt.value,)
+    if isinstance(stmt, ir.Store):
+        return (stmt.index, stmt.value)
+    if isinstance(stmt, ir.Loop):
+        bounds = (stmt.size,) if stmt.begin is ir.ZERO else (stmt.begin, stmt.size)
+        return bounds if stmt.safepoint is None else (*bounds, stmt.safepoint)
+    if isinstance(stmt, _OF_CONDITION):
+        return (stmt.condition,)
+    if isinstance(stmt, ir.Invoke):
+        return stmt.args
+    if isinstance(stmt, ir.Launch):
+        return (stmt.count, stmt.size, *stmt.args)
+    return ()
+
+
+_OF_VALUE, _OF_CONDITION = (ir.Let, ir.Set), (ir.Check, ir.If)
 
 
 def statements(body: Iterable[ir.Stmt]) -> Iterator[ir.Stmt]:
-    """All statements, those inside loops and branches included."""
-    for stmt in body:
+    """All statements, those inside loops and branches included, without recursion."""
+    pending = [*body]
+    pending.reverse()
+    while pending:
+        stmt = pending.pop()
         yield stmt
         if isinstance(stmt, ir.Loop):
-            yield from statements(stmt.body)
+            pending += reversed(stmt.body)
         elif isinstance(stmt, ir.If):
-            yield from statements(stmt.then)
-            yield from statements(stmt.orelse)
+            pending += reversed(stmt.orelse)
+            pending += reversed(stmt.then)
 
 
 def own_expressions(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
@@ -100,32 +105,49 @@ def use_counts(exprs: Iterable[ir.Expr]) -> Counter[ir.Var]:
 
 
 def defined(body: Iterable[ir.Stmt]) -> set[ir.Var]:
-    return {stmt.var for stmt in statements(body) if isinstance(stmt, ir.Let | ir.Set)}
+    return {stmt.var for stmt in statements(body) if isinstance(stmt, _OF_VALUE)}
 
 
 def read_vars(body: Iterable[ir.Stmt]) -> set[ir.Var]:
-    return {part for part in all_expressions(body) if type(part) is ir.Var}
+    return reads(body)[0]
 
 
 def read_buffers(body: Iterable[ir.Stmt]) -> set[ir.Buffer]:
-    return {part.buffer for part in all_expressions(body) if isinstance(part, ir.INDEXED)}
+    return reads(body)[1]
+
+
+def reads(body: Iterable[ir.Stmt]) -> tuple[set[ir.Var], set[ir.Buffer]]:
+    """The names and the buffers that statements read."""
+    names: set[ir.Var] = set()
+    buffers: set[ir.Buffer] = set()
+    pending = [expr for stmt in statements(body) for expr in expressions(stmt)]
+    while pending:
+        expr = pending.pop()
+        if isinstance(expr, ir.Var):
+            names.add(expr)
+        elif isinstance(expr, ir.INDEXED):
+            buffers.add(expr.buffer)
+            pending.append(expr.index)
+        else:
+            pending += ir.children(expr)
+    return names, buffers
 
 
 def stored_buffers(body: Iterable[ir.Stmt]) -> set[ir.Buffer]:
     """Buffers that may be written: by stores, and by functions that are given their address."""
     stored: set[ir.Buffer] = set()
     for stmt in statements(body):
-        match stmt:
-            case ir.Store(buffer, _, _):
-                stored.add(buffer)
-            case ir.Invoke():
-                stored.update(part.buffer for part in all_expressions([stmt]) if isinstance(part, ir.Pointer))
+        if isinstance(stmt, ir.Store):
+            stored.add(stmt.buffer)
+        elif isinstance(stmt, ir.Invoke):
+            stored.update(part.buffer for part in all_expressions([stmt]) if isinstance(part, ir.Pointer))
     return stored
 
 
 def effects(body: Sequence[ir.Stmt]) -> tuple[set[ir.Var | ir.Buffer], set[ir.Var | ir.Buffer]]:
     """The names and buffers that statements write, and those that they read."""
-    return {*defined(body), *stored_buffers(body)}, {*read_vars(body), *read_buffers(body)}
+    names, buffers = reads(body)
+    return {*defined(body), *stored_buffers(body)}, {*names, *buffers}
 
 
 def independent(some: Sequence[ir.Stmt], others: Sequence[ir.Stmt]) -> bool:
@@ -272,7 +294,10 @@ def with_values(body: Iterable[ir.Stmt], values: Mapping[ir.Var, ir.Expr]) -> It
 
 
 def op_count(expr: ir.Expr) -> int:
-    return sum(isinstance(part, ir.Apply | ir.Load) for part in ir.subexpressions(expr))
+    return sum(isinstance(part, _OPERATIONS) for part in ir.subexpressions(expr))
+
+
+_OPERATIONS = (ir.Apply, ir.Load)
 
 
 def stride(position: ir.Expr, var: ir.Var | ir.Opaque, values: Mapping[ir.Var, ir.Expr]) -> int | None:

@@ -32,6 +32,7 @@ from numba.core.typing.templates import Signature
 from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
 from graphc.codegen.frontend.primitives import (
+    LAUNCH,
     LITERAL_FLOAT,
     NAMES,
     PRIMITIVES,
@@ -361,17 +362,20 @@ def lower_modules(
     defined = _define(source, functions, externals)
     group: list[Prototype] = []
     size = 0
+    rare: dict[str, str] = {}
     for number, prototype in enumerate(functions):
         if number == len(functions) - 2 and size > WORTH_A_MODULE:
-            yield from _apart(*_lower_functions(group, defined, fast_math))
+            yield from _apart(*_lower_functions(group, defined, fast_math), rare)
             group, size = [], 0
         group.append(prototype)
         size += len(defined[prototype.name].__code__.co_code)
         if size > MODULE_BYTES:
-            yield from _apart(*_lower_functions(group, defined, fast_math))
+            yield from _apart(*_lower_functions(group, defined, fast_math), rare)
             group, size = [], 0
     if group or not functions:
-        yield from _apart(*_lower_functions(group, defined, fast_math))
+        yield from _apart(*_lower_functions(group, defined, fast_math), rare)
+    if rare:
+        yield Module("\n".join(rare.values()), is_vectorized=True, is_straight=True, is_rare=True)
 
 
 def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
@@ -423,21 +427,35 @@ def _lower_functions(
 
 WORTH_APART = 40
 """Instructions of the functions that need no pass over loops, from which they are a module of their own."""
+WORTH_ONCE = 20
+"""Instructions of the functions that run once for a call or a launch, from which they are a module of their own."""
 
 
-def _apart(module: llvm.Module, left: Sequence[str]) -> Iterator[Module]:
+def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> Iterator[Module]:
     """A module, or two: one of the functions with loops that are left to LLVM, for all its passes take ten times as
-    long, and one of the others."""
+    long, and one of the others. rare: the texts, by name, of a module for all functions of a program that run once for
+    a call or a launch, to which those of this one are added."""
+    is_whole = any(each.linkage == "appending" for each in module.global_values)
+    once = [each for each in module.functions if _is_rare(each)]
+    if is_whole or _instructions(once) < WORTH_ONCE:
+        once = []
+    for each in once:
+        each.linkage = ""
     exported = [each for each in module.functions if each.blocks and each.linkage != "internal"]
-    others = [each for each in exported if each.name not in left]
-    size = sum(len(block.instructions) for each in others for block in each.blocks)
-    is_whole = len(others) == len(exported) or any(each.linkage == "appending" for each in module.global_values)
-    if is_whole or size < WORTH_APART:
+    kept = [each for each in exported if each not in once]
+    others = [each for each in kept if each.name not in left]
+    groups = [kept]
+    if not is_whole and len(others) < len(kept) and _instructions(others) >= WORTH_APART:
+        groups = [[each for each in kept if each.name in left], others]
+    if groups == [exported]:
         yield _whole(module, left)
         return
     texts = {name: str(each) for name, each in module.globals.items()}
     named = {name: re.findall('@"([^"]+)"', text) for name, text in texts.items()}
-    for functions in ([each for each in exported if each.name in left], others):
+    kinds = {each.name: each.get_declaration() for each in module.get_identified_types().values()}
+
+    def with_called(functions: Sequence[llvm.Function]) -> dict[str, str]:
+        """The texts of functions and of what they name, by name: defined where it is internal, else declared."""
         own = {each.name for each in functions}
         wanted, pending = {*own}, [*own]
         while pending:
@@ -445,15 +463,42 @@ def _apart(module: llvm.Module, left: Sequence[str]) -> Iterator[Module]:
             wanted |= new
             pending += [name for name in new if module.globals[name].linkage == "internal"]
         foreign = {each.name for each in exported} - own
-        lines = [each.get_declaration() for each in module.get_identified_types().values()]
-        lines += [
-            _declaration(module.globals[name]) if name in foreign else text
+        return {
+            name: _declaration(module.globals[name]) if name in foreign else text
             for name, text in texts.items()
             if name in wanted
-        ]
-        calls = parts_called(each for each in module.functions if each.name in wanted)
-        ir = "\n".join((*lines, *map(str, module.metadata)))
-        yield Module(ir, tuple(calls), functions is others, not any(map(has_loops, functions)))
+        }
+
+    for functions in groups:
+        found = with_called(functions)
+        calls = parts_called(each for each in module.functions if each.name in found)
+        ir = "\n".join((*kinds.values(), *found.values(), *map(str, module.metadata)))
+        is_straight = not any(map(has_loops, functions))
+        yield Module(ir, tuple(calls), not left or functions is others, is_straight)
+    rare |= kinds if once else {}
+    for name, text in with_called(once).items():
+        if name not in rare or text.startswith("define"):
+            rare[name] = text
+
+
+def _instructions(functions: Sequence[llvm.Function]) -> int:
+    return sum(len(block.instructions) for each in functions for block in each.blocks)
+
+
+def _is_rare(function: llvm.Function) -> bool:
+    """True for straight code that runs once for a launch, or for a call and computes sizes: with no floats, whose
+    arithmetic LLVM's levels may write otherwise."""
+    if LAUNCH in function.name.split("."):
+        return bool(function.blocks)
+    made = (each for block in function.blocks for each in block.instructions)
+    return (
+        function.name == "sizes"
+        and not has_loops(function)
+        and all(isinstance(each.type, SIZE_TYPES) and not each.metadata for each in made)
+    )
+
+
+SIZE_TYPES = (llvm.IntType, llvm.PointerType, llvm.VoidType)
 
 
 def _declaration(function: llvm.Function) -> str:

@@ -28,18 +28,7 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.values import Builder, Value, llvm_type
-from graphc.codegen.threads.chunking import (
-    CHUNK,
-    LEAST_CHUNKS,
-    LEAST_COLUMNS,
-    LEAST_WORK,
-    LINE,
-    MOST_COLUMNS,
-    MOST_WORDS,
-    PARALLEL,
-    SETTINGS,
-    STREAM,
-)
+from graphc.codegen.threads.chunking import CHUNK, COLUMNS, MOST_WORDS, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.vectorize.loopinfo import ABREAST, INDEPENDENT
 from graphc.errors import CompileError
 
@@ -320,8 +309,12 @@ class NativeCall(Primitive):
 
 
 class Chunk(Primitive):
-    """`chunk(count, work)`: how many iterations a thread takes at a time, all of them where there is not enough to
-    do."""
+    """`chunk(count, work)` and `columns(count, work)`: how many iterations or columns a thread takes at a time, all of
+    them where there is not enough to do (threads/chunking.py)."""
+
+    def __init__(self, name: str, symbol: str) -> None:
+        self.symbol = symbol
+        super().__init__(name)
 
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) != 2 or any(dtype_of(arg) not in ("int", "int64") for arg in args):
@@ -329,36 +322,8 @@ class Chunk(Primitive):
         return signature(types.int64, types.int64, types.int64)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
-        count, work = args
-        settings = declare_settings(builder.module)
-        least = builder.load(builder.gep(settings, [llvm.Constant(llvm.IntType(64), LEAST_WORK)]))
-        result = cgutils.alloca_once(builder, count.type)
-        builder.store(count, result)
-        enough = builder.icmp_unsigned(">=", builder.mul(count, work), builder.shl(least, llvm.Constant(least.type, 1)))
-        with builder.if_then(enough, likely=False):
-            function = declare(builder.module, Prototype(CHUNK, ("int64", "int64", "int8*")))
-            builder.store(builder.call(function, [count, work, pointer_to_bytes(builder, settings)]), result)
-        empty = builder.icmp_signed("<", count, llvm.Constant(count.type, 1))
-        return builder.select(empty, llvm.Constant(count.type, 1), builder.load(result))
-
-
-class Columns(Chunk):
-    """`columns(count, work)`: how many columns a thread takes at a time (threads/chunking.py)."""
-
-    def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
-        chunk, count = super().emit(builder, sig, args), args[0]
-        settings = declare_settings(builder.module)
-        threads, chunks = (
-            builder.load(builder.gep(settings, [llvm.Constant(count.type, place)])) for place in (0, LEAST_CHUNKS)
-        )
-        parts = builder.select(builder.icmp_signed(">", threads, chunks), threads, chunks)
-        lines = builder.mul(parts, llvm.Constant(count.type, LINE))
-        share = builder.sdiv(builder.add(count, builder.sub(lines, llvm.Constant(count.type, 1))), lines)
-        share = builder.mul(share, llvm.Constant(count.type, LINE))
-        for bound, keep in ((MOST_COLUMNS, "<"), (LEAST_COLUMNS, ">")):
-            limit = llvm.Constant(count.type, bound)
-            share = builder.select(builder.icmp_signed(keep, share, limit), share, limit)
-        return builder.select(builder.icmp_signed(">", chunk, share), chunk, share)
+        function = declare(builder.module, Prototype(self.symbol, ("int64", "int64", "int8*")))
+        return builder.call(function, [*args, pointer_to_bytes(builder, declare_settings(builder.module))])
 
 
 class Mark(Primitive):
@@ -426,11 +391,15 @@ class Parallel(Primitive):
         return NULL
 
 
+LAUNCH = "launch"
+"""In the names of functions that launch: no name of a source has a point."""
+
+
 def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None) -> llvm.Function:
     """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
     gc_parallel, or gc_stream. Apart from the kernel, which would else hold this once for each call."""
     marks = () if stream is None else ("fills", str(stream.fills), "reads", str(stream.reads))
-    name = ".".join((called.prototype.name, "launch", *marks))
+    name = ".".join((called.prototype.name, LAUNCH, *marks))
     if name in module.globals:
         return module.globals[name]
     int64 = llvm.IntType(64)
@@ -558,8 +527,8 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
     "independent": Range("independent", INDEPENDENT),
     "abreast": Range("abreast", ABREAST),
     "advance": Advance("advance"),
-    "chunk": Chunk("chunk"),
-    "columns": Columns("columns"),
+    "chunk": Chunk("chunk", CHUNK),
+    "columns": Chunk("columns", COLUMNS),
     "parallel": Parallel("parallel"),
     "fills": Mark("fills", True),
     "reads": Mark("reads", False),

@@ -152,6 +152,8 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
+    if opt == 0 and all(each.is_straight for each in given):
+        return module  # machine code is made of it as it is written
     short = opt <= SHORT or all(each.is_vectorized for each in given)
     passes = short_pipeline() if short else builder.getModulePassManager()
     passes.run(module, builder)
@@ -185,6 +187,9 @@ def short_pipeline() -> ModulePassManager:
 LOOPS = "disable-lsr"
 """LLVM's switch for kernels: loop strength reduction rewrites the addresses of loops, whose forms are chosen already
 (vectorize/). It takes half of the time that machine code of a loop takes, and no loop that was measured gains by it."""
+LAST = "disable-post-ra"
+"""LLVM's switch for kernels too: nothing is put into another order once registers are given. Processors that reorder
+instructions gain nothing by it. It takes a tenth of the time of machine code, and the sweep's kernels are as fast."""
 STRAIGHT = "fast-isel"
 """LLVM's switch for code without loops: instructions are selected one by one. Such code is also made at level 1, for
 at level 3 blocks that many others lead to are copied to each of them. Half of the time, and the code is as fast."""
@@ -219,7 +224,7 @@ def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Itera
         isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules
     )
     is_ordered = all(isinstance(each, Module) and each.is_ordered for each in modules)
-    loops = [LOOPS, ORDER] if is_ordered else [LOOPS] if opt > SHORT else []
+    loops = [LOOPS, LAST, ORDER] if is_ordered else [LOOPS, LAST] if opt > SHORT else []
     with switched([STRAIGHT] if is_straight else loops):
         machine = target_machine(options.target, min(opt, SHORT) if is_straight else opt, is_straight)
         yield machine, module

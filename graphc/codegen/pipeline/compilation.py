@@ -49,11 +49,13 @@ Job: TypeAlias = tuple[tuple[str | int, int], Source, int]
 """
 
 KERNEL_OPT = 3
-ENTRY_OPT = PRODUCTS_OPT = 1
-"""LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
-POOL_OPT = 0 if machine() == "x86_64" else 1
+PRODUCTS_OPT = 1
+"""LLVM's level for what is no kernel: products and calls from C, which gain nothing by more."""
+POOL_OPT = RARE_OPT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
-time to make, which a first start waits for. For other processors LLVM then forgets which stores are non-temporal."""
+time to make, which a first start waits for. For other processors LLVM then forgets which stores are non-temporal.
+That of straight code that runs once for a call or a launch, as the entry point: at level 0 it takes a quarter of the
+time to make, and calls are as fast."""
 
 
 def build_assembly(kernel: Kernel) -> str:
@@ -158,7 +160,7 @@ class Compilation:
         if number == 0:
             self.attempts.append(0)
         self.attempts[-1] = number + 1
-        self.work.add(((len(self.attempts), number), module, KERNEL_OPT))
+        self.work.add(((len(self.attempts), number), module, RARE_OPT if module.is_rare else KERNEL_OPT))
         called = [name for name in module.calls if name not in self.called]
         self.called |= dict.fromkeys(called)
         for name in missing_parts(called):
@@ -223,7 +225,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker.start()
     try:
         entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
-        entry = emit_here(Module(entry_point, is_straight=True), ENTRY_OPT)
+        entry = emit_here(Module(entry_point, is_straight=True, is_rare=True), RARE_OPT)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
@@ -269,7 +271,7 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name == ENTRY_POINTS:
         return [out_of_line_ir()], OUT_OF_LINE_OPT
     if name.startswith(POINTER):
-        return [pointer_ir(Form.from_name(name), options.poison != "off")], ENTRY_OPT
+        return [pointer_ir(Form.from_name(name), options.poison != "off")], PRODUCTS_OPT
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_OPT
     if name in routine_prototypes():

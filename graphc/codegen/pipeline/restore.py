@@ -26,7 +26,7 @@ from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.runtime import ready_pool
 from graphc.codegen.server.prestart import note_hit
-from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
+from graphc.codegen.threads.chunking import CHUNK, COLUMNS, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import settings_of
 from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, Array, Node
@@ -136,7 +136,7 @@ def load_code_of(kernel: Kernel, code: Code, linked: bytes, symbols: Mapping[str
     if code.metadata["parallel"]:
         pool, crossover = ready_pool()
         settings = settings_of(kernel.threads, crossover)
-        functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+        functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk, COLUMNS: pool.columns}
         addresses |= functions | {SETTINGS: settings.ctypes.data}
     return replace(load(linked, addresses, settings), code=code)
 

@@ -45,7 +45,7 @@ from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.target import optimize, target_machine
 from graphc.codegen.llvm.typed import I32, I64, NULL, Ptr
 from graphc.codegen.pipeline.background import apply_options, command, complaint, describe, read_kernel, settings_for
-from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
+from graphc.codegen.pipeline.compilation import KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.products import with_all_callees
 from graphc.codegen.pipeline.program import Program, generate_program
@@ -56,7 +56,7 @@ from graphc.codegen.sort.api import ENTRIES as SORTS
 from graphc.codegen.special.api import FUNCTIONS as SPECIAL
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.codegen.threads.chunking import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM
-from graphc.codegen.threads.pool import gc_chunk, gc_parallel_alone
+from graphc.codegen.threads.pool import gc_chunk, gc_columns, gc_parallel_alone
 from graphc.codegen.vecmath.table import math_ir
 from graphc.errors import GraphcError
 from graphc.ir.node import Guard, Node, describe as describe_node
@@ -132,7 +132,7 @@ def make(
     function = CFunction(name, program.signature, values, program.constants, checks, sizes, room=room_of(program))
     function = function.with_names(results).with_strides(strided)
     jobs = [*lowered(program, kernel.is_fast), *routines(program)]
-    jobs += [(c_ir(function), ENTRY_OPT), (support(program, blas), ENTRY_OPT)]
+    jobs += [(c_ir(function), PRODUCTS_OPT), (support(program, blas), PRODUCTS_OPT)]
     # Each is optimised as it is for functions of Python, then all become one.
     texts = [re.sub(r"@(malloc|free|aligned_alloc|madvise)\b", r"@gc_\1", str(optimize([ir], opt))) for ir, opt in jobs]
     module = optimize([Module(text, is_vectorized=True) for text in texts], KERNEL_OPT, frozenset(function.exports()))
@@ -326,6 +326,6 @@ def support(program: Program, blas: bool) -> str:
     ]
     assert not set(DEFERRED) & set(ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
     own = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
-    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, stream, interrupted, stopped, *own]
+    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, gc_columns, stream, interrupted, stopped, *own]
     assert gc_parallel_alone.name == PARALLEL
     return module_text(made, data)

@@ -16,8 +16,8 @@ hardware fetches ahead within a page of memory only; more than the second make n
 LINE = 64
 """Iterations of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
 
-PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
-"""The symbols that a kernel with parallel loops needs: three functions of the pool (pool.py), and the settings of
+PARALLEL, STREAM, CHUNK, COLUMNS, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_columns", "gc_settings"
+"""The symbols that a kernel with parallel loops needs: four functions of the pool (pool.py), and the settings of
 the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
 the back-off (pool.py), the least bytes for non-temporal stores (nontemporal.py)."""
 SETTINGS_WORDS = 5

@@ -10,6 +10,8 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
         the same, where the body fills much memory that it does not read (nontemporal.py)
     gc_chunk(count, work, settings)
         chunks.chunk_size, the least work of a chunk being the third word of the settings
+    gc_columns(count, work, settings)
+        chunks.columns_size
     gc_probe(context, begin, end)
         a body to measure with: a polynomial of degree 8, with 1 for all coefficients, of float64, in place
 
@@ -95,7 +97,16 @@ from typing import Any
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Global, external, function, module_text
 from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, Ptr, SizeAndFlag
-from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, LINE, MOST_CHUNKS, THREADS
+from graphc.codegen.threads.chunking import (
+    BACK_OFF_WORD,
+    LEAST_CHUNKS,
+    LEAST_COLUMNS,
+    LEAST_WORK,
+    LINE,
+    MOST_CHUNKS,
+    MOST_COLUMNS,
+    THREADS,
+)
 from graphc.codegen.threads.nontemporal import gc_stream
 from graphc.options import MOST_THREADS
 from graphc.startup.record import record
@@ -183,7 +194,7 @@ def has_threads() -> bool:
 def pool_ir(poison: bool = False) -> str:
     """The module that defines the functions above for this machine. poison: lines on the stack are filled."""
     parallel = gc_parallel if has_threads() else gc_parallel_alone
-    return module_text([parallel, gc_stream, gc_chunk, gc_probe], poison=poison)
+    return module_text([parallel, gc_stream, gc_chunk, gc_columns, gc_probe], poison=poison)
 
 
 # Without threads. ----------------------------------------------------------------------------------------------------
@@ -209,6 +220,8 @@ def gc_parallel_alone(code: Code, body: Ptr, context: Ptr, count: I64, size: I64
 
 @function(is_internal=False)
 def gc_chunk(code: Code, count: I64, work: I64, settings: Ptr) -> I64:
+    with code.when((count < 2) | (count * work).below(setting(settings, LEAST_WORK) << 1)):
+        code.ret(signed_most(code, count, I64.of(1)))
     total = multiply(code, count, work)
     exact = total.first(I64) // setting(settings, LEAST_WORK)
     wanted = total.second(Bool).choose(I64.of(MOST_CHUNKS), exact)
@@ -216,6 +229,14 @@ def gc_chunk(code: Code, count: I64, work: I64, settings: Ptr) -> I64:
     size = (count + chunks - 1) // chunks
     lines = (size + (LINE - 1)) & -LINE
     return most(code, (~size.below(16 * LINE)).choose(lines, size), I64.of(1))
+
+
+@function(is_internal=False)
+def gc_columns(code: Code, count: I64, work: I64, settings: Ptr) -> I64:
+    parts = most(code, setting(settings, THREADS), setting(settings, LEAST_CHUNKS))
+    lines = parts * LINE
+    share = least(code, (count + (lines - 1)) // lines * LINE, I64.of(MOST_COLUMNS))
+    return most(code, gc_chunk(code, count, work, settings), most(code, share, I64.of(LEAST_COLUMNS)))
 
 
 @function(is_internal=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.link.image import load
-from graphc.codegen.threads.chunking import BACK_OFF, CHUNK, CHUNK_WORK, PARALLEL, STREAM
+from graphc.codegen.threads.chunking import BACK_OFF, CHUNK, CHUNK_WORK, COLUMNS, PARALLEL, STREAM
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
@@ -27,7 +27,7 @@ DEFAULT_CROSSOVER = 4
 MOST_CROSSOVER = 8
 """More says that the other processors were busy, as they are while a kernel is compiled: the figure is not kept."""
 PROBE = "gc_probe"
-POOL_EXPORTS = (PARALLEL, STREAM, CHUNK, PROBE)
+POOL_EXPORTS = (PARALLEL, STREAM, CHUNK, COLUMNS, PROBE)
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -106,6 +106,7 @@ class Pool:
     parallel: int
     stream: int
     chunk: int
+    columns: int
     probe: int
 
 
