@@ -245,6 +245,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "tree": lambda: import_module("graphc.tree"),
     "tree_util": lambda: import_module("graphc.tree_util"),
     "flatten_util": lambda: import_module("graphc.flatten_util"),
+    "autograd": lambda: import_module("graphc.autograd"),
     "theano": lambda: import_module("graphc.theano"),
     "theano.paths": lambda: import_module("graphc.theano.paths"),
 }

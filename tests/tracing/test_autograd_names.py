@@ -1,0 +1,68 @@
+"""The names of HIPS autograd: derivatives as it gives them, and its optimisers."""
+
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+from graphc import autograd as ag
+
+X = np.array([0.3, -1.2, 2.0])
+
+
+def cubes(x: Any, a: Any = 1.0) -> Any:
+    return (a * x**3).sum()
+
+
+def test_first_derivatives() -> None:
+    npt.assert_allclose(ag.grad(cubes)(X, 2.0), 6 * X**2)
+    npt.assert_allclose(ag.grad(cubes, 1)(X, 2.0), (X**3).sum())
+    npt.assert_allclose(ag.grad_named(cubes, "a")(X, 2.0), (X**3).sum())
+    npt.assert_allclose(ag.elementwise_grad(np.sin)(X), np.cos(X))
+    npt.assert_allclose(ag.deriv(np.sin)(X), np.cos(X))
+    npt.assert_allclose(ag.jacobian(lambda x: x**2)(X), np.diag(2 * X))
+    value, slope = ag.value_and_grad(cubes)(X, 2.0)
+    npt.assert_allclose(value, cubes(X, 2.0))
+    npt.assert_allclose(slope, 6 * X**2)
+    slope, aux = ag.grad_and_aux(lambda x: (cubes(x), x + 1))(X)
+    npt.assert_allclose(slope, 3 * X**2)
+    npt.assert_allclose(aux, X + 1)
+
+
+def test_derivatives_of_derivatives() -> None:
+    npt.assert_allclose(ag.elementwise_grad(ag.elementwise_grad(np.tanh))(X), -2 * np.tanh(X) / np.cosh(X) ** 2)
+    npt.assert_allclose(ag.hessian(cubes)(X), np.diag(6 * X))
+    for product in (ag.hessian_vector_product, ag.hessian_tensor_product):
+        npt.assert_allclose(product(cubes)(X, 2.0, X), 12 * X * X)
+
+
+def test_products() -> None:
+    pull, value = ag.make_vjp(lambda a, x: a * x**2, 1)(2.0, X)
+    npt.assert_allclose(value, 2 * X**2)
+    npt.assert_allclose(pull(X), 4 * X * X)
+    value, tangent = ag.make_jvp(lambda a, x: a * x**2, 1)(2.0, X)(X)
+    npt.assert_allclose(value, 2 * X**2)
+    npt.assert_allclose(tangent, 4 * X * X)
+    product, slope = ag.make_hvp(cubes)(X)
+    npt.assert_allclose(slope, 3 * X**2)
+    npt.assert_allclose(product(X), 6 * X * X)
+    npt.assert_allclose(ag.vector_jacobian_product(lambda x: x**2)(X, X), 2 * X * X)
+
+
+def test_dicts_and_flat_vectors() -> None:
+    slopes = ag.multigrad_dict(cubes)(X, a=2.0)
+    npt.assert_allclose(slopes["x"], 6 * X**2)
+    npt.assert_allclose(slopes["a"], (X**3).sum())
+    vector, restore = ag.flatten({"a": X, "b": (1.0, X)})
+    assert vector.shape == (7,)
+    npt.assert_allclose(restore(vector)["b"][1], X)
+
+
+@pytest.mark.parametrize(("optimise", "size"), [(ag.sgd, 0.3), (ag.rmsprop, 0.05), (ag.adam, 0.1)])
+def test_optimisers(optimise: Any, size: float) -> None:
+    slope, seen = ag.grad(lambda p, i: ((p["w"] - X) ** 2).sum() + p["b"] ** 2), list[int]()
+    start = {"w": np.zeros(3), "b": 1.0}
+    found = optimise(slope, start, lambda p, i, g: seen.append(i), num_iters=300, step_size=size)
+    npt.assert_allclose(found["w"], X, atol=0.05)
+    assert abs(found["b"]) < 0.05 and seen == [*range(300)]
