@@ -158,7 +158,7 @@ def _fitted(number: Node, dtype: str) -> Node:
 
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow and or xor".split()
-for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *"lt le gt ge neg pos abs".split()):
+for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *"lt le gt ge neg pos abs invert".split()):
     for _class in (Number, Comparison):
         setattr(_class, f"__{_name}__", _kept(f"__{_name}__"))
 

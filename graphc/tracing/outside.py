@@ -30,7 +30,7 @@ import numpy as np
 from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.source_lines import warn_user, written
 from graphc.startup.record import record
-from graphc.tracing.places import CONTAINERS, ITERATORS, Place, differing, only_collects, places_of
+from graphc.tracing.places import CONTAINERS, ITERATORS, Place, attributes, differing, only_collects, places_of
 
 MOST = 400
 """The most values that are looked at."""
@@ -182,10 +182,10 @@ def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str,
         names = code.co_names if code is not None and is_programs(value) else ()
         scope = vars(value)
         return iter([(f"{name}.{key}", code, scope[key]) for key in names if key in scope])
-    if str(home).partition(".")[0] in PACKAGES or (isinstance(value, type) and not is_programs(value)):
+    if not is_programs(value):
         return iter(())
     own = [(name, code, method) for method in methods_of(type(value), code.co_names if code is not None else ())]
-    return iter([*own, *((f"{name}.{key}", code, each) for key, each in [*getattr(value, "__dict__", {}).items()])])
+    return iter([*own, *((f"{name}.{key}", code, each) for key, each in attributes(value).items())])
 
 
 def methods_of(kind: type, names: Sequence[str]) -> Iterator[FunctionType]:

@@ -120,7 +120,9 @@ def _state(owner: Any) -> Any:
 def attributes(owner: Any) -> dict[str, Any]:
     """The attributes of an object; those of a class but methods and what Python keeps."""
     if not isinstance(owner, type):
-        return dict(getattr(owner, "__dict__", {}))
+        found = {name: getattr(owner, name, MISSING) for name in _slots(type(owner))}
+        found.update(getattr(owner, "__dict__", {}))
+        return {name: value for name, value in found.items() if value is not MISSING}
     return {
         key: value
         for key, value in vars(owner).items()
@@ -151,7 +153,15 @@ def _within(code: CodeType) -> Iterator[CodeType]:
 
 
 def _has_attributes(value: Any) -> bool:
-    return isinstance(value, type) or type(getattr(value, "__dict__", None)) is dict
+    has_names = type(getattr(value, "__dict__", None)) is dict or any(_slots(type(value)))
+    return isinstance(value, type) or has_names
+
+
+def _slots(kind: type) -> Iterator[str]:
+    """Yield the names of the slots of a class."""
+    for each in kind.__mro__:
+        own = vars(each).get("__slots__", ())
+        yield from (own,) if isinstance(own, str) else own
 
 
 def differing(before: Any, after: Any) -> set[Any]:

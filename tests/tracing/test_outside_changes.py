@@ -91,6 +91,20 @@ def _in_a_module(x: Any) -> Any:
     return x * config.scale
 
 
+class Slotted:
+    __slots__ = ("k",)
+
+    def __init__(self) -> None:
+        self.k = 2.0
+
+    def counts(self, x: Any) -> Any:
+        self.k += 1
+        return x * self.k
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.k
+
+
 def _reads_then_binds() -> Callable[..., Any]:
     count = 0
 
@@ -122,6 +136,7 @@ DEPENDS = {
     "a global": (_global, r"^CALLS was changed while _global .*test_outside_changes.py:\d+"),
     "a closure": (_reads_then_binds(), r"^count was changed"),
     "an attribute": (Model().uses_its_count, r"^self.n was changed .*test_outside_changes.py:\d+"),
+    "a slot": (Slotted().counts, r"^self.k was changed"),
     "weights": (Model().learns, r"^self.w was changed"),
     "a class": (Model().counts_for_all, r"Model.steps was changed|self.steps was changed"),
     "a state": (Model().keeps_its_state, r"^self.hidden was changed"),
@@ -207,6 +222,7 @@ def _mean_of(items: list[Any]) -> Any:
 
 
 def _changing() -> dict[str, tuple[Any, list[Callable[[], Any]]]]:
+    slotted = Slotted()
     model, cells, items = Model(), types.SimpleNamespace(scale=1.0), [1.0, 2.0]
     scope = globals()
     return {
@@ -222,6 +238,7 @@ def _changing() -> dict[str, tuple[Any, list[Callable[[], Any]]]]:
         ),
         "attributes": (model.scaled, [lambda: setattr(model, "gain", 5.0), lambda: setattr(model, "w", np.ones(3))]),
         "of a class": (Model().scaled, [lambda: setattr(Model, "gain", 4.0), lambda: setattr(Model, "gain", 2.0)]),
+        "a slot": (slotted.scaled, [lambda: setattr(slotted, "k", 7.0)]),
         "a module": (lambda x: x * config.scale, [lambda: setattr(config, "scale", 9.0)]),
         "an object": (
             lambda x: x * cells.scale,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -68,3 +69,9 @@ def test_where_of_python_numbers_compiled() -> None:
     both = graphc.jit(lambda mask, u, n: (jnp.where(mask, u, -1), jnp.where(mask, n, u), np.add(u, [1, 2, 300])))
     for found, wanted in zip(both(MASK, U, 300), ([1, 255, 3], [44, 2, 44], [2, 4, 303]), strict=True):
         npt.assert_array_equal(found, wanted)
+
+
+def test_bits_of_a_bool() -> None:
+    for value in (True, False):
+        found = graphc.jit(operator.invert)(value)
+        assert (found, found.dtype) == (~int(value), "int64")
