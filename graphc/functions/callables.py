@@ -287,7 +287,7 @@ class Function:
     ) -> list[str]:
         """Write a C library that computes the function without Python: a header, an object file, a static and a shared
         library, files for pkg-config and CMake, and an example program. Or write a Python module that computes it with
-        NumPy alone. Return the paths.
+        NumPy or numba alone. Return the paths.
 
         path: a folder and the name of the new function. "lib/model" gives model(...), in model.h or model.py in lib.
         language: "c" or "python". target: a name of the option `target`, "native" for this processor, or "aarch64".
@@ -301,7 +301,8 @@ class Function:
         The shared library is missing if there is no C compiler for the target.
 
         The Python module has the generated source. CPython runs its loops, so it is for reading, checks and small
-        arrays. Shared variables are its dict `state`. Random streams give the same numbers.
+        arrays; its function `use_numba()` compiles them with numba. Shared variables are its dict `state`. Random
+        streams give the same numbers.
 
         Raises GraphcError, before it writes a file, for a function that needs Python, SciPy or LAPACK. The
         message names the op: ops of the program, SciPy's special functions, sizes that depend on values,

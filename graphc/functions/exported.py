@@ -1,4 +1,4 @@
-"""Functions without graphc: `f.export(path)` writes a C library, or with language="python" a module that needs NumPy.
+"""Functions without graphc: `f.export(path)` writes a C library, or with language="python" a module for NumPy or numba.
 
 In: a function, a path. Out: files beside each other, of which the last two are for people to start from:
 
@@ -35,7 +35,7 @@ from graphc.startup.hooks import HOOKS
 from graphc.startup.versions import VERSION
 from graphc.trees import paths
 
-MODULE_NAMES = frozenset(("np", "b85decode", "state"))
+MODULE_NAMES = frozenset(("np", "b85decode", "state", "use_numba"))
 """The names of a module for Python besides the function's."""
 
 

@@ -57,7 +57,8 @@ Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 @record()
 class Program:
     """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python;
-    `parallel` says whether the kernel launches threads; `checks` are those of `sizes`, by their numbers from 1 on."""
+    `parallel` says whether the kernel launches threads; `checks` are those of `sizes`, by their numbers from 1 on;
+    `functions` are what the source says."""
 
     source: str
     signature: Signature
@@ -68,6 +69,7 @@ class Program:
     calls: tuple[Node, ...]
     parallel: bool
     checks: tuple[Guard, ...]
+    functions: tuple[ir.Function, ...]
 
 
 def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Program:
@@ -91,21 +93,19 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         storage=Storage(plan.memory.leaves),
         sizes=KnownSizes(size_names, sizing, failure),
     )
-    inputs = tuple(parameter(buffer_names[n], n, buffer_names[n] in results.overwritten) for n in kernel.inputs)
-    shared = tuple(
-        parameter(buffer_names[n], n, buffer_names[n] in results.overwritten) for n in (*kernel.shared, *constants)
+    inputs, shared = (
+        tuple(parameter(buffer_names[n], n, buffer_names[n] in results.overwritten) for n in group)
+        for group in (kernel.inputs, (*kernel.shared, *constants))
     )
-    lowerer = Lowerer(
-        scopes=Scopes(names), storage=storage_of(plan.memory), sizes=KnownSizes(size_names, sizing), labels=labels
-    )
+    known = KnownSizes(size_names, sizing)
+    lowerer = Lowerer(scopes=Scopes(names), storage=storage_of(plan.memory), sizes=known, labels=labels)
     subject = lower_kernel(plan, lowerer, results, [ir.Var(dim.name, ir.INDEX) for dim in dims], outlining)
     marked = subject.after["mark_independent"]
     has_safepoints = subject.after["place_safepoints"] != marked
     check_sizes(sizing, dims, sizes_lowerer, failure)
     temporaries = arena(plan, subject, marked, sizes_lowerer)
-    loops = (
-        work_of_loops(kernel.results, nests=subject.after["request_safepoints"] != marked) if has_safepoints else None
-    )
+    with_nests = subject.after["request_safepoints"] != marked
+    loops = work_of_loops(kernel.results, nests=with_nests) if has_safepoints else None
     work = [] if loops is None else [sizing.of(loops)]
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
@@ -139,6 +139,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         calls=tuple(lowerer.callbacks.values()),
         parallel=bool(subject.outlined.launches),
         checks=sizing.checks,
+        functions=functions,
     )
 
 

@@ -1,24 +1,27 @@
-"""A kernel as the text of a module that runs with NumPy alone: what `f.export(path, language="python")` writes.
+"""A kernel as the text of a module for NumPy or numba alone: what `f.export(path, language="python")` writes.
 
 In: a kernel without Python functions, the values of its shared variables, the name of the function. Out: the text.
 
-    def _language():                the names that the source uses, with all that they are made of (PRELUDE, routines)
     def _calls():                   call/alone.py
-    def _source(exp, parallel):     the generated source as the python mode runs it
+    def _numpy_routines():          products, sorts and the like, as the python mode has them,
+    def _numba_routines(_compiled): and as loops (python_operators.py)
+    def _source(_compiled, ...):    the generated source in words for both (python_source.py), with its operators
+    def use_numba():                makes the functions anew, compiled by numba
     def model(x, y):                a call of it
 
-Definitions are copied from graphc's own sources with all that they name (`Carried`), so they mean the same. Types and
-`_quiet` are left out: a call runs without NumPy's warnings as a whole. What would import more than NumPy and Python's
-own modules is refused by name.
+Definitions are copied from graphc's own sources with all that they name (`Carried`), so they mean the same. Types are
+left out: a call runs without NumPy's warnings as a whole. What would import more than NumPy and Python's own modules is
+refused by name.
 """
 
 from __future__ import annotations
 
 import ast
 import base64
+import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,22 +32,21 @@ import numpy as np
 
 from graphc.codegen.call.c_interface import Values
 from graphc.codegen.call.callback import KINDS
+from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
+from graphc.codegen.pipeline.python_source import function_text, meaning, own, portable_text, routine_of
 from graphc.codegen.pipeline.standalone import check_text
 from graphc.codegen.routines import routine_shims
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.errors import GraphcError
 from graphc.loopir.ir import CONSTANTS
-from graphc.loopir.operators import CALLS, Operator
-from graphc.ops.elementwise import ROWS
+from graphc.loopir.operators import CALLS
 from graphc.startup.record import replace
 
-LANGUAGE, NUMERICS = "graphc.codegen.frontend.language", "graphc.arrays.numerics"
-MODULES = {"np": "import numpy as np", "math": "import math", "partial": "from functools import partial"}
+OPERATORS = "graphc.codegen.pipeline.python_operators"
+MODULES = {"np": "import numpy as np", "partial": "from functools import partial"}
 """The modules that expressions below may name."""
-OWN = ("advance", "parallel", "independent", "abreast")
-"""Names of language.py besides the operators'."""
 
 
 class Unwritten(GraphcError):
@@ -59,20 +61,20 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     if program.calls:
         called = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
         raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {called}")
+    routines = [each for each in program.externals if not is_plain(each) and each not in KINDS]
     plain = [each for each in program.externals if is_plain(each)]
-    source, names = with_quotients(plain_source(plain)[0] + program.source)
-    carried, meaning = Carried(), dict[str, str]()
-    for each in sorted(names - {*plain}):
-        try:
-            meaning[each] = carried.meaning(each)
-        except Unwritten as missing:
-            raise GraphcError(
-                f"{kernel.name} cannot be exported for Python: {each} needs {missing}, which cannot be written out"
-            ) from None
+    source, names = with_quotients(plain_source(plain)[0] + emit_source(map(function_text, program.functions)))
+    try:
+        operators = operators_text(names - {*plain})
+        tables = routines_text(routines)
+    except Unwritten as missing:
+        raise GraphcError(
+            f"{kernel.name} cannot be exported for Python: it needs {missing}, which cannot be written out"
+        ) from None
+    body = f"{operators}\n\n\n{decorated(source)}\nreturn sizes, kernel"
     calls = Carried()
     calls.name("graphc.codegen.call.alone", "run")
     facts = facts_of(program, len(values), name)
-    entries = "".join(f"    {key}={text},\n" for key, text in meaning.items())
     given = ", ".join(facts["parameters"])
     call = "_call"
     while call in facts["parameters"]:
@@ -80,14 +82,15 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     parts = [
         f'"""{name}({given}): {notes}\n\n{usage(facts)}"""',
         "from base64 import b85decode\n\nimport numpy as np",
-        f"def _language():\n{indented(carried.text())}\n\n    return dict(\n{indented(entries)}\n    )",
         f"def _calls():\n{indented(calls.text())}\n\n    return run",
-        f"def _source({', '.join(meaning)}):\n{indented(source)}\n    return sizes, kernel",
+        *tables,
+        f"def _source(_compiled, _routines):\n{indented(body)}",
         f"_facts = {pformat(facts, width=110, sort_dicts=False)}",
         ARRAY.strip(),
         f"state = {{{', '.join(map(literal_entry, facts['shared'], values))}}}",
         f"_constants = [{', '.join(map(literal, program.constants))}]",
-        "_run, _functions = _calls(), _source(**_language())",
+        f"_run, _functions = _calls(), _source(lambda function: function, {'_numpy_routines()' if routines else {}})",
+        USE_NUMBA.strip().replace("ROUTINES", "_numba_routines(compiled)" if routines else "{}"),
         f"def {call}(*values):\n    return _run(_facts, _functions, values, state, _constants)",
         f"def {name}({given}):\n    return {call}({given})",
     ]
@@ -103,11 +106,67 @@ def usage(facts: Mapping[str, Any]) -> str:
     if facts["shared"]:
         names = ", ".join(f"{name}: {dtype}{shown(shape)}" for name, dtype, shape in facts["shared"])
         lines.append(f"state: the shared variables, a dict of {names}; one thread at a time may update it")
-    return "\n".join(lines) + "\n\nIt needs NumPy alone, and runs loops under CPython: slow, and not for numba.\n"
+    return "\n".join(lines) + "\n\nIt needs NumPy alone; use_numba() compiles it with numba.\n"
 
 
 def shown(shape: tuple[int | None, ...]) -> str:
     return f"[{', '.join('?' if size is None else str(size) for size in shape)}]" if shape else ""
+
+
+USE_NUMBA = '''
+def use_numba(**options):
+    """Compile with numba from now on, at the first call. options: of numba.njit, as cache=True."""
+    global _functions
+    from numba import njit
+
+    compiled = njit(**{"error_model": "numpy", **options})
+    _functions = _source(compiled, ROUTINES)
+'''
+
+
+def operators_text(names: set[str]) -> str:
+    """The definitions of the operators that a source names."""
+    carried, entries, made = Carried(), list[str](), list[str]()
+    for name in sorted(names):
+        if name in CONSTANTS:
+            entries.append(f"{name} = float({name!r})")
+        elif text := portable_text(name):
+            made.append(text)
+            for called in ("philox", "philox_words"):
+                if f"{called}(" in text:
+                    carried.name(OPERATORS, called)
+        elif stem := own(name):
+            entries += [f"{name} = {stem}"] * (carried.name(OPERATORS, stem) != name)
+        elif text := meaning(name):
+            entries.append(f"{name} = {text}")
+        elif name in routine_shims():
+            entries.append(f"{name} = _routines[{name!r}]")
+        else:
+            raise Unwritten(name)
+    return "\n".join((decorated(carried.text()), *map(decorated, made), *entries))
+
+
+def routines_text(routines: Sequence[str]) -> list[str]:
+    """The tables of routines, for NumPy and for numba."""
+    missing = [name for name in routines if not routine_of(name)]
+    if missing:
+        raise Unwritten(", ".join(missing))
+    shims, loops = Carried(), Carried()
+    known = [(name, shims.value(routine_shims()[name]), routine_of(name)) for name in routines]
+    for _, _, stem in known:
+        loops.name(OPERATORS, stem)
+    parts = []
+    for place, (head, text) in enumerate(
+        (("_numpy_routines()", shims.text()), ("_numba_routines(_compiled)", decorated(loops.text()))), 1
+    ):
+        rows = "".join(f"        {each[0]!r}: {each[place]},\n" for each in known)
+        parts.append(f"def {head}:\n{indented(text)}\n\n    return {{\n{rows}    }}")
+    return parts if known else []
+
+
+def decorated(text: str) -> str:
+    """Definitions that `_compiled` may compile."""
+    return re.sub(r"^def ", "@_compiled\ndef ", text, flags=re.MULTILINE)
 
 
 def indented(text: str) -> str:
@@ -173,8 +232,9 @@ def with_quotients(source: str) -> tuple[str, set[str]]:
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         text = text[:begin] + ast.unparse(Quotients().visit(node)).encode() + text[end:]
+    known = {*CALLS, *CONSTANTS, *routine_shims(), "advance"}
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    return text.decode(), used & {*CALLS, *OWN, *CONSTANTS, *KINDS, *routine_shims(), QUOTIENT}
+    return text.decode(), {each for each in used if each in known or (each[0] == "_" and (own(each) or meaning(each)))}
 
 
 def outermost_quotients(node: ast.AST) -> Iterator[ast.BinOp]:
@@ -209,36 +269,6 @@ class Carried:
     def text(self) -> str:
         """All that was carried."""
         return "\n".join(sorted(self.imports)) + "\n\n" + "\n\n".join(dict.fromkeys(self.statements.values()))
-
-    def meaning(self, name: str) -> str:
-        """The expression for a name of generated source, whose definitions are carried."""
-        if name in CONSTANTS:
-            return f"float({name!r})"
-        if name == QUOTIENT:
-            return self.name(LANGUAGE, QUOTIENT)
-        if name in KINDS:  # no signal ends a call
-            return self.name("graphc.codegen.call.callback", "answer_no")
-        if name in routine_shims():
-            return self.value(routine_shims()[name])
-        return self.name(LANGUAGE, name) if name in OWN else self.operator(CALLS[name])
-
-    def operator(self, op: Operator) -> str:
-        """An operator, as `language.PRELUDE` has it."""
-        module, _, name = op.python.rpartition(".")
-        match module:
-            case "np":
-                return self.module("np") + f".{name}"
-            case "math":
-                return f"{self.name(LANGUAGE, '_elementwise')}({self.module('math')}.{name})"
-            case "arrays":
-                return f"{self.name(LANGUAGE, '_special')}({self.name(NUMERICS, name)})"
-            case "numerics":
-                return self.name(NUMERICS, name)
-            case "drawn":
-                return f"{self.name(NUMERICS, 'DRAWN')}[{name!r}]"
-        if name == "op":
-            return f"{self.name(LANGUAGE, '_special')}({self.value(ROWS[op.name].function)})"
-        return f"{self.name(LANGUAGE, '_cast')}({op.result!r})" if name == "cast" else self.name(LANGUAGE, name)
 
     def module(self, name: str) -> str:
         self.imports.add(MODULES[name])
@@ -307,15 +337,9 @@ class Carried:
         return self.parsed[module]
 
     def attribute(self, module: str, node: ast.Attribute) -> ast.expr:
-        """`numerics.convert` as `convert`, where the module is graphc's, and `_portable().log` as `log`."""
-        match node.value:
-            case ast.Call(ast.Name(function), [], []):
-                late = imported_late(self.definitions(module).get(function))
-                return ast.Name(self.name(late, node.attr)) if late else node
-            case ast.Name():
-                pass
-            case _:
-                return node
+        """`numerics.convert` as `convert`, where the module is graphc's."""
+        if not isinstance(node.value, ast.Name):
+            return node
         statement = self.definitions(module).get(node.value.id)
         if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").startswith("graphc"):
             return node
@@ -333,23 +357,13 @@ def bound(statement: ast.stmt) -> Iterator[str]:
         yield from (n.id for each in targets for n in ast.walk(each) if isinstance(n, ast.Name))
 
 
-def imported_late(statement: ast.stmt | None) -> str:
-    """The module of a function that does nothing but `return import_module("...")`, else ""."""
-    match statement:
-        case ast.FunctionDef(body=[*_, ast.Return(ast.Call(ast.Name("import_module"), [ast.Constant(str(module))]))]):
-            return module
-    return ""
-
-
 class Plain(ast.NodeTransformer):
-    """Leaves out types and `_quiet`, and asks `attribute` about each `a.b`."""
+    """Leaves out types, and asks `attribute` about each `a.b`."""
 
     def __init__(self, attribute: Callable[[ast.Attribute], ast.expr]) -> None:
         self.attribute = attribute
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        quiet = [each for each in node.decorator_list if isinstance(each, ast.Name) and each.id == "_quiet"]
-        node.decorator_list = [each for each in node.decorator_list if each not in quiet]
         node.returns = None
         self.generic_visit(node)
         return node
@@ -363,12 +377,6 @@ class Plain(ast.NodeTransformer):
         made = ast.Assign([node.target], node.value, lineno=node.lineno)
         self.generic_visit(made)
         return made
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "_quiet":
-            return node.args[0]
-        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
