@@ -150,7 +150,7 @@ FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 _INTERNAL = """
 Anything FUNCTIONS FunctionType LAZY TYPE_CHECKING annotations constructors creation elementary explained
 indexing joining keys sys
-HOOKS lazily masks names_of plural_constructors products ranges reductions shaping variables
+HOOKS lazily names_of plural_constructors products reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 

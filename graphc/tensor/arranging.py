@@ -316,10 +316,6 @@ def matrix_transpose(x: Any) -> Node:
 # folded back into the axis by arithmetic: one gather, however wide the border.
 
 
-Border = Callable[[Node, int, Size, Size], Node]
-"""Gives a tensor with an axis padded by two sizes, before and after."""
-
-
 def pad(
     x: Any,
     pad_width: Any,

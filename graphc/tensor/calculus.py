@@ -201,7 +201,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     wanted, points, values = (cast(node, dtype) for node in (wanted, points, values))
     sizes.common(points.type.shape[0], values.type.shape[0], f"interp: {describe(points)} and {describe(values)}")
     if period is not None:
-        wanted, points, values = _periodic(wanted, points, values, period, xp)
+        wanted, points, values = _periodic(wanted, values, period, xp)
         left = right = None
     values = ops.broadcast_to(values, points.type.shape)
     length = as_size_node(points.type.shape[0])
@@ -227,7 +227,7 @@ def _on_line(x0: Node, y0: Node, slope: Node, x: Node) -> Node:
     return where(at_infinity, y0, rise + y0)
 
 
-def _periodic(x: Node, xp: Node, fp: Node, period: Any, given: Any) -> tuple[Node, Node, Node]:
+def _periodic(x: Node, fp: Node, period: Any, given: Any) -> tuple[Node, Node, Node]:
     """The points in ascending order within a period, and one more on either side."""
     if isinstance(given, Node):
         raise GraphTypeError("interp: with a period the points xp should be constants")

@@ -23,6 +23,7 @@ from graphc.control.derivative import step_of
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, MissingInputError
 from graphc.functions.convention import Out
 from graphc.functions.function import default_updates, function, updates_of
+from graphc.ir import walk
 from graphc.ir.body import close, opened
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import (
@@ -39,19 +40,6 @@ from graphc.ir.node import (
     size_owner,
 )
 from graphc.ir.text import print_graph
-from graphc.ir.walk import (
-    Graph,
-    as_size_node,
-    node_set,
-    nodes_of,
-    reachable,
-    renamed,
-    restore_step_tags,
-    store_step_tags,
-    substitute,
-    toposort,
-    with_tags,
-)
 from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
@@ -203,7 +191,7 @@ def general_toposort(
             del left[user][item]
             if not left[user]:
                 order.append(user)
-    return order if len(order) == len(found) else toposort(roots, lambda item: list(ask(item) or ()))
+    return order if len(order) == len(found) else walk.toposort(roots, lambda item: list(ask(item) or ()))
 
 
 def ops(i: Any, o: Any) -> set[Apply]:
@@ -377,22 +365,22 @@ def checked(replace: Any, strict: bool) -> dict[Node, Node]:
 def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
     """Nodes with some replaced, tags kept; the sizes of a computed one that is replaced too, where they came from
     variables that nothing needs any more."""
-    new = with_tags(nodes, pairs)
+    new = walk.with_tags(nodes, pairs)
     sizes = {
-        size: as_size_node(after)
+        size: walk.as_size_node(after)
         for old, value in pairs.items()
         for size, after in zip(old.type.shape, value.type.shape, strict=False)
         if old.args and isinstance(size, Node) and size is not after
     }
     if not sizes:
         return new
-    left = node_set(new)
+    left = walk.node_set(new)
     lost = {
         size: after
         for size, after in sizes.items()
-        if not any(size_owner(leaf) in left for leaf in node_set([size]) if leaf.op is SIZE)
+        if not any(size_owner(leaf) in left for leaf in walk.node_set([size]) if leaf.op is SIZE)
     }
-    return with_tags(nodes, {**lost, **pairs}) if lost else new
+    return walk.with_tags(nodes, {**lost, **pairs}) if lost else new
 
 
 def _like(outputs: Any, nodes: Sequence[Node]) -> Any:
@@ -448,7 +436,7 @@ def clone_get_equiv(
     given = _listed(inputs)
     fresh = {each: each.clone() if copy_inputs else each for each in given} | dict(memo or {})
     between = [each for each in variables(given, outputs) if each not in fresh]
-    equivalent: dict[Any, Any] = dict(fresh) | dict(zip(between, with_tags(between, fresh), strict=True))
+    equivalent: dict[Any, Any] = dict(fresh) | dict(zip(between, walk.with_tags(between, fresh), strict=True))
     for old, new in list(equivalent.items()):
         if old.owner is not None and new.owner is not None and old not in given:
             equivalent[apply_of(old)] = apply_of(new)
@@ -481,7 +469,7 @@ class FunctionGraph:
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], clone: bool = True, **kwargs: Any) -> None:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.name: str | None = None
-        for node in nodes_of(self.outputs):
+        for node in walk.nodes_of(self.outputs):
             if node.op in LEAVES and node.op not in (CONSTANT, SIZE) and node not in set(self.inputs):
                 raise MissingInputError(f"the graph needs {describe(node)}, which is not among its inputs")
 
@@ -491,8 +479,8 @@ class FunctionGraph:
 
     def _nodes(self) -> list[Node]:
         """The values, but for those within an op of Theano's that is put together from several."""
-        seen = set(reachable(self.outputs, _parents))
-        return [node for node in nodes_of(self.outputs) if node in seen]
+        seen = set(walk.reachable(self.outputs, _parents))
+        return [node for node in walk.nodes_of(self.outputs) if node in seen]
 
     @property
     def apply_nodes(self) -> set[Any]:
@@ -529,7 +517,7 @@ class FunctionGraph:
         return len(self.toposort())
 
     def __str__(self) -> str:
-        return print_graph(Graph(tuple(self.inputs), tuple(self.outputs)))
+        return print_graph(walk.Graph(tuple(self.inputs), tuple(self.outputs)))
 
 
 __all__ = [
@@ -565,13 +553,13 @@ def map_variables(
 def _mapped(replacer: Callable[[Node], Any], roots: Sequence[Node], outside: Container[Node]) -> list[Node]:
     """`map_variables` of what is not outside."""
     known, done = set(ancestors(roots)), dict[Node, Node]()
-    for each in nodes_of(roots):
+    for each in walk.nodes_of(roots):
         if each in outside:
             continue
         if each.op in (SCAN, COND):
             new = _mapped_within(replacer, each)
             if new is not each:
-                done[each] = with_tags([new], done)[0]
+                done[each] = walk.with_tags([new], done)[0]
         elif each in known and (new := replacer(each)) is not each:
             (pair,) = checked({each: new}, strict=True).values()
             done[each] = replaced([pair], done)[0] if each.args else pair  # leaves may stand for each other
@@ -580,23 +568,23 @@ def _mapped(replacer: Callable[[Node], Any], roots: Sequence[Node], outside: Con
 
 def _mapped_within(replacer: Callable[[Node], Any], node: Node) -> Node:
     """A loop or a branch over the same operands, with what its bodies compute of these replaced."""
-    since, outside = next_serial(), set(nodes_of(node.args))
+    since, outside = next_serial(), set(walk.nodes_of(node.args))
     if node.op is COND:
         sides = [opened(node.attrs[name], node.args[1:]) for name in ("then", "orelse")]
         then, orelse = (_mapped(replacer, side, outside) for side in sides)
         if all(map(is_, [*then, *orelse], [*sides[0], *sides[1]])):
             return node
-        return renamed(cond_node(node.args[0], then, orelse, {*outside}, node.attrs["state"]), node)
+        return walk.renamed(cond_node(node.args[0], then, orelse, {*outside}, node.attrs["state"]), node)
     loop = loop_of(node.args, node.attrs)
     step = step_of(loop, ())
-    before = substitute(step.results, step.operands)
-    restore_step_tags(node, dict(zip(loop.body.params, (*step.varying, *loop.constants), strict=True)), since)
+    before = walk.substitute(step.results, step.operands)
+    walk.restore_step_tags(node, dict(zip(loop.body.params, (*step.varying, *loop.constants), strict=True)), since)
     results = _mapped(replacer, before, outside)
     if all(map(is_, results, before)):
         return node
     body, captured = close(step.varying, results, since)
-    new = renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
-    store_step_tags(new, results, body)
+    new = walk.renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
+    walk.store_step_tags(new, results, body)
     return new
 
 
@@ -625,7 +613,7 @@ def rebuild_collect_shared(
     before = [as_node(each.variable if isinstance(each, Out) else each) for each in items]
     pairs = checked(replace, rebuild_strict)
     if not copy_inputs_over:
-        leaves = {leaf for leaf in nodes_of([*before, *pairs.values(), *given]) if leaf.op is INPUT}
+        leaves = {leaf for leaf in walk.nodes_of([*before, *pairs.values(), *given]) if leaf.op is INPUT}
         fresh = {leaf: leaf.clone() for leaf in leaves}
         pairs = {**fresh, **{old: replaced([new], fresh)[0] for old, new in pairs.items()}}
     after = replaced(before, pairs)
@@ -633,7 +621,7 @@ def rebuild_collect_shared(
     news = [*zip((leaf for leaf, _ in written), replaced([new for _, new in written], pairs), strict=True)]
     news = default_updates(after, news, no_default_updates, pairs)
     roots = [*after, *(new for _, new in news)]
-    shared = [leaf for leaf in dict.fromkeys([*nodes_of(roots), *(leaf for leaf, _ in news)]) if leaf.op is SHARED]
+    shared = [leaf for leaf in dict.fromkeys([*walk.nodes_of(roots), *(leaf for leaf, _ in news)]) if leaf.op is SHARED]
     every = ancestors([*before, *given])
     made: Mapping[Node, Node] = dict(zip(every, replaced(every, pairs), strict=True))
     cloned = [
@@ -656,7 +644,7 @@ def shape_of_variables(fgraph: FunctionGraph, input_shapes: Mapping[Node, Sequen
     if missing:
         raise ArgumentError(f"shape_of_variables: no shape is given for {', '.join(map(describe, missing))}")
     nodes = [each for each in fgraph.variables if not each.is_tuple]
-    sizes = [as_size_node(size) for each in nodes for size in each.type.shape]
+    sizes = [walk.as_size_node(size) for each in nodes for size in each.type.shape]
     find = function(fgraph.inputs, sizes, mode="interpreted", on_unused_input="ignore")
     values: list[Array] = [
         np.broadcast_to(np.zeros((), each.type.dtype), tuple(input_shapes[each])) for each in fgraph.inputs

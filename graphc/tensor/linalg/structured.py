@@ -117,10 +117,6 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
     return layout.transpose(found) if right.ndim == 2 else layout.drop(found, (0,))
 
 
-def _toeplitz(c_or_cr: Any) -> Node:
-    return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
-
-
 def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
     """x with toeplitz(c) x = b, or toeplitz(c, r) x = b for a pair (c, r), by Levinson's recursion (SciPy's): n squared
     steps, no matrix. A singular leading part, not of the whole alone, is numpy.linalg.LinAlgError, or NaN with

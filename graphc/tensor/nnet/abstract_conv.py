@@ -93,7 +93,7 @@ def _with_sizes(made: Node, shape: Any) -> Node:
     return specify_shape(made, (*told, *(None,) * (made.ndim - 2)))
 
 
-def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[Size], name: str) -> Node:
+def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[Size]) -> Node:
     """A gradient of the sizes that the convolution of images of these sizes has; checked."""
     shape = []
     for axis, count in enumerate(counts):
@@ -184,7 +184,7 @@ def _inputs_gradient_of(rank: int) -> Callable[..., Node]:
         top, kernels, dtype = operands(*given, name)
         pads = paddings(how.padding, counts, kernels.type.shape[2:], how, name)
         top, kernels = split(top, 1, how.groups, name), split(kernels, 0, how.groups, name)
-        made = by_images(_checked_top(top, kernels, how, pads, counts, name), kernels, how, pads, counts)
+        made = by_images(_checked_top(top, kernels, how, pads, counts), kernels, how, pads, counts)
         return _with_sizes(cast(joined(made, 1), dtype), input_shape)
 
     return _named(rank, name, BY_INPUTS, by_inputs)
