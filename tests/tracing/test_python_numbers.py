@@ -73,5 +73,5 @@ def test_where_of_python_numbers_compiled() -> None:
 
 def test_bits_of_a_bool() -> None:
     for value in (True, False):
-        found = graphc.jit(operator.invert)(value)
+        found: Any = graphc.jit(operator.invert)(value)
         assert (found, found.dtype) == (~int(value), "int64")
