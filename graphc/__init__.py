@@ -19,13 +19,11 @@ Importing graphc imports neither numba nor SciPy.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
-from graphc.startup.hooks import HOOKS, install, nearest
+from graphc.startup.hooks import ALIASES, HOOKS, install, nearest
 from graphc.startup.imports import import_numpy, importing
 from graphc.startup.versions import VERSION, warn_of_versions
 
@@ -211,44 +209,10 @@ def compilations() -> int:
     return PROCESS.compilations
 
 
-_MODULES: dict[str, Callable[[], ModuleType]] = {
-    "cache": lambda: import_module("graphc.codegen.cache.manage"),
-    "autodiff": lambda: import_module("graphc.autodiff"),
-    "control": lambda: import_module("graphc.control"),
-    "control.branch": lambda: import_module("graphc.control.branch"),
-    "control.functional": lambda: import_module("graphc.control.functional"),
-    "control.scan": lambda: import_module("graphc.control.scan"),
-    "functions.background": lambda: import_module("graphc.functions.background"),
-    "functions.function": lambda: import_module("graphc.functions.function"),
-    "functions.loaded": lambda: import_module("graphc.functions.loaded"),
-    "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
-    "inspection": lambda: import_module("graphc.inspection"),
-    "distributed": lambda: import_module("graphc.distributed"),
-    "ir.text": lambda: import_module("graphc.ir.text"),
-    "lax": lambda: import_module("graphc.lax"),
-    "layers": lambda: import_module("graphc.layers"),
-    "numpy": lambda: import_module("graphc.numpy"),
-    "ops": lambda: import_module("graphc.ops"),
-    "ops.custom": lambda: import_module("graphc.ops.custom"),
-    "optim": lambda: import_module("graphc.optim"),
-    "optimizers": lambda: import_module("graphc.optimizers"),
-    "preprocess": lambda: import_module("graphc.preprocess"),
-    "printing": lambda: import_module("graphc.printing"),
-    "random": lambda: import_module("graphc.random"),
-    "scan_utils": lambda: import_module("graphc.control.scan"),
-    "scipy": lambda: import_module("graphc.scipy"),
-    "session": lambda: import_module("graphc.session"),
-    "sparse": lambda: import_module("graphc.sparse"),
-    "tracing": lambda: import_module("graphc.tracing"),
-    "train": lambda: import_module("graphc.train"),
-    "tensor": lambda: import_module("graphc.tensor"),
-    "tree": lambda: import_module("graphc.tree"),
-    "tree_util": lambda: import_module("graphc.tree_util"),
-    "flatten_util": lambda: import_module("graphc.flatten_util"),
-    "autograd": lambda: import_module("graphc.autograd"),
-    "theano": lambda: import_module("graphc.theano"),
-    "theano.paths": lambda: import_module("graphc.theano.paths"),
-}
+_MODULES = """
+    autodiff autograd cache control distributed flatten_util inspection lax layers numpy ops optim optimizers preprocess
+    printing random scan_utils scipy session sparse tensor theano tracing train tree tree_util
+""".split()
 """Modules that a program with a loaded function does without: imported when one is first named."""
 _NAMES = {
     "autodiff": "Lop Rop grad hessian hessian_vector_product jacobian jvp subgraph_grad value_and_grad vjp",
@@ -273,7 +237,7 @@ _NAMES = {
 _OWN_NAMES = {"for_loop": "fori_loop", "switch_case": "switch"}
 """Names that differ here from those in their modules."""
 _LATE = {
-    **{name: name for name in _MODULES if "." not in name},
+    **{name: name for name in _MODULES},
     **{name: module for module in _NAMES for name in _NAMES[module].split()},
 }
 """Every name that is there when it is first asked for, with the module that has it."""
@@ -284,7 +248,7 @@ if not TYPE_CHECKING:
         place = _LATE.get(name)
         if place is not None:
             with importing():
-                module = _MODULES[place]()
+                module = import_module(f"graphc.{ALIASES.get(place, place)}")
                 found = module if name == place else getattr(module, _OWN_NAMES.get(name, name))
         elif any(os.path.exists(f"{__path__[0]}/{name}{end}") for end in ("", ".py")):
             raise AttributeError(f"graphc.{name} is not imported yet")  # `from graphc import it` asks first

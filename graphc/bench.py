@@ -82,10 +82,6 @@ def _xor_step() -> Program:
     return Program([x, y], [predicted, cost], sgd(cost, [w_hidden, b_hidden, w_out, b_out], 0.1))
 
 
-def _xor_data(rng: np.random.Generator) -> list[Array]:
-    return [np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0.0, 1, 1, 0])]
-
-
 def _logistic_step() -> Program:
     """Logistic regression with weight decay: 400 samples of 784 features."""
     x, y = T.dmatrix("x"), T.dvector("y")
@@ -180,33 +176,31 @@ def _embedding() -> Program:
     return Program([ids], [cost], {table: table - 0.1 * grad(cost, table)})
 
 
-def _digits() -> Program:
-    return _classifier_step(64, 128, 10, optimizer=momentum)
-
-
-def _mlp() -> Program:
-    return _classifier_step(784, 256, 128, 10, optimizer=sgd)
-
-
-def _heads(rng: np.random.Generator) -> list[Array]:
-    return list(rng.normal(size=(3, 8, 128, 64)))
-
-
+XOR = [np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0.0, 1, 1, 0])]
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("xor-step", _xor_step, _xor_data, small=True),
+        Workload("xor-step", _xor_step, lambda rng: [*XOR], small=True),
         Workload(
             "logistic-400x784", _logistic_step, lambda rng: [*_matrix(400, 784)(rng), rng.integers(2, size=400) * 1.0]
         ),
-        Workload("mlp-784-256-128-10", _mlp, _classes(128, 784, 10)),
-        Workload("digits-step-16", _digits, _classes(16, 64, 10), small=True),
+        Workload(
+            "mlp-784-256-128-10",
+            lambda: _classifier_step(784, 256, 128, 10, optimizer=sgd),
+            _classes(128, 784, 10),
+        ),
+        Workload(
+            "digits-step-16",
+            lambda: _classifier_step(64, 128, 10, optimizer=momentum),
+            _classes(16, 64, 10),
+            small=True,
+        ),
         Workload("log-softmax-512x1000", _log_softmax, _matrix(512, 1000)),
         Workload("moments-1000x1000", _moments, _matrix(1000, 1000)),
         Workload("chain-100", _chain, _vectors(100), small=True),
         Workload("chain-4e6", _chain, _vectors(4_000_000)),
         Workload("layer-norm-256x512", _layer_norm, _matrix(256, 512)),
-        Workload("attention-8x128x64", _attention, _heads),
+        Workload("attention-8x128x64", _attention, lambda rng: list(rng.normal(size=(3, 8, 128, 64)))),
         Workload("black-scholes-2e5", _black_scholes, _options(200_000)),
         Workload("pairwise-kernel-500", _pairwise_kernel, _matrix(500, 3)),
         Workload("embedding-4096", _embedding, lambda rng: [rng.integers(10_000, size=4096)]),

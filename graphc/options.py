@@ -81,22 +81,19 @@ def _switch(name: str, value: bool | str) -> bool:
     raise GraphcError(f"option {name}={value!r}: must be true or false")
 
 
+def _switch_or(word: str) -> Callable[[str, bool | str], bool | str]:
+    def check(name: str, value: bool | str) -> bool | str:
+        try:
+            return word if value == word else _switch(name, value)
+        except GraphcError:
+            raise GraphcError(f"option {name}={value!r}: must be true, false or {word!r}") from None
+
+    return check
+
+
 def _poison(name: str, value: bool | str) -> str:
-    if value in ("off", "on", "guard"):
-        return str(value)
-    try:
-        return "on" if _switch(name, value) else "off"
-    except GraphcError:
-        raise GraphcError(f"option {name}={value!r}: must be true, false or 'guard'") from None
-
-
-def _progress(name: str, value: bool | str) -> bool | str:
-    if value == "auto":
-        return "auto"
-    try:
-        return _switch(name, value)
-    except GraphcError:
-        raise GraphcError(f"option {name}={value!r}: must be true, false or 'auto'") from None
+    chosen = _switch_or("guard")(name, value)
+    return "guard" if chosen == "guard" else "on" if chosen else "off"
 
 
 def _count(least: int) -> Callable[[str, int], int]:
@@ -233,7 +230,7 @@ class Options:
         "touch, besides.",
     )
     progress = option(
-        _progress,
+        _switch_or("auto"),
         "auto",
         'Print each phase of making a function to standard error as it begins, and the time that it took; "auto": '
         "one line where compiling takes more than two seconds; false: nothing.",

@@ -335,21 +335,9 @@ def _reduction(name: str, reduce: Callable[..., Node], doc: str) -> type[Reducti
     return type(name, (Reduction,), {"__doc__": doc, "__module__": __name__, "function": staticmethod(reduce)})
 
 
-reduce_sum = _reduction(
-    "reduce_sum",
-    T.sum,
-    "The sum over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
-)
-reduce_mean = _reduction(
-    "reduce_mean",
-    T.mean,
-    "The mean over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
-)
-reduce_max = _reduction(
-    "reduce_max",
-    T.max,
-    "The maximum over an axis, several, or all (None). `Session.run` raises AxisError for an axis that is not there.",
-)
+reduce_sum = _reduction("reduce_sum", T.sum, "The sum over an axis, several, or all (None).")
+reduce_mean = _reduction("reduce_mean", T.mean, "The mean over an axis, several, or all (None).")
+reduce_max = _reduction("reduce_max", T.max, "The maximum over an axis, several, or all (None).")
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------

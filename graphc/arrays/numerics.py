@@ -74,40 +74,25 @@ def philox_normal(index: Array, draw: Array, key: Array) -> Array:
     return np.where((index & one).astype(bool), sine, cosine)
 
 
-def _of_word(function: Callable[[], Any]) -> Callable[[Array, Array, Array], Array]:
-    """Number `index` of a sequence of a distribution. function: returns the portable function of one 64-bit word."""
-
-    def drawn(index: Array, draw: Array, key: Array) -> Array:
-        return _portable().of_words(function(), philox(index, draw, key))
-
-    return drawn
+def _of_word(name: str) -> Callable[[Array, Array, Array], Array]:
+    """Number `index` of a sequence of a distribution, by the portable function of one 64-bit word."""
+    return lambda index, draw, key: _portable().of_words(getattr(_portable(), name), philox(index, draw, key))
 
 
 DRAWN: dict[str, Callable[[Any, Any, Any], Array]] = {
     "unit": philox_unit,
     "normal": philox_normal,
-    "exponential": _of_word(lambda: _portable().exponential),
-    "gumbel": _of_word(lambda: _portable().gumbel),
-    "logistic": _of_word(lambda: _portable().logistic),
-    "laplace": _of_word(lambda: _portable().laplace),
-    "cauchy": _of_word(lambda: _portable().cauchy),
+    **{name: _of_word(name) for name in ("exponential", "gumbel", "logistic", "laplace", "cauchy")},
 }
 """Random numbers of each distribution, as functions of an index, a draw and a key."""
 
 
-def portable_log(x: Array) -> Array:
-    """The natural logarithm, with the same bits on every machine."""
-    return _portable().of_numbers(_portable().log, x)
+def _of_number(name: str) -> Callable[[Array], Array]:
+    """A function of numbers with the same bits on every machine."""
+    return lambda x: _portable().of_numbers(getattr(_portable(), name), x)
 
 
-def portable_exp(x: Array) -> Array:
-    """e**x, with the same bits on every machine."""
-    return _portable().of_numbers(_portable().exp, x)
-
-
-def portable_arccos(x: Array) -> Array:
-    """The inverse cosine, with the same bits on every machine."""
-    return _portable().of_numbers(_portable().arccos, x)
+portable_log, portable_exp, portable_arccos = map(_of_number, ("log", "exp", "arccos"))
 
 
 def _portable() -> Any:
@@ -160,22 +145,20 @@ maximum, fmax = _with_zeros(np.maximum, 1), _with_zeros(np.fmax, 1)
 minimum, fmin = _with_zeros(np.minimum, -1), _with_zeros(np.fmin, -1)
 
 
-def largest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
-    """The maximum over axes, in which 0.0 > -0.0."""
-    found = np.asarray(np.maximum.reduce(x, axis=axes, **options))
-    if not np.issubdtype(found.dtype, np.floating) or found.all():
-        return found
-    above = np.any((x == 0) & ~np.signbit(x), axis=axes)
-    return np.where(found == 0, np.where(above, found.dtype.type(0.0), found.dtype.type(-0.0)), found)
+def _over_axes(ufunc: np.ufunc, zero: float) -> Callable[..., Array]:
+    """An extreme over axes in which 0.0 > -0.0. zero: the zero that wins."""
+
+    def extreme(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
+        found = np.asarray(ufunc.reduce(x, axis=axes, **options))
+        if not np.issubdtype(found.dtype, np.floating) or found.all():
+            return found
+        wins = np.any((x == 0) & (np.signbit(x) == np.signbit(zero)), axis=axes)
+        return np.where(found == 0, np.where(wins, found.dtype.type(zero), found.dtype.type(-zero)), found)
+
+    return extreme
 
 
-def smallest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
-    """The minimum over axes, in which 0.0 > -0.0."""
-    found = np.asarray(np.minimum.reduce(x, axis=axes, **options))
-    if not np.issubdtype(found.dtype, np.floating) or found.all():
-        return found
-    below = np.any((x == 0) & np.signbit(x), axis=axes)
-    return np.where(found == 0, np.where(below, found.dtype.type(-0.0), found.dtype.type(0.0)), found)
+largest, smallest = _over_axes(np.maximum, 0.0), _over_axes(np.minimum, -0.0)
 
 
 def sigmoid(x: Array) -> Array:

@@ -80,8 +80,8 @@ class In:
         if self.implicit and self.value is REQUIRED:
             raise GraphTypeError(f"an implicit input needs a value: {describe(self.variable)}")
         new = self.update
-        is_tree = not isinstance(self.variable, Node)
-        if new is not None and not is_tree and (not isinstance(new, Node) or not _of_one_type(new, self.variable)):
+        own = (self.variable.type.dtype, self.variable.ndim) if isinstance(self.variable, Node) else None
+        if new is not None and own and not (isinstance(new, Node) and (new.type.dtype, new.ndim) == own):
             what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
             raise GraphTypeError(f"the update of {describe(self.variable)} must be {self.variable.type}, not {what}")
 
@@ -107,10 +107,6 @@ def from_tuple(item: Any) -> Any:
     if not isinstance(variable, Node) or len(rest) > 1 or any(isinstance(each, Node | In) for each in values):
         return item
     return In(variable, name, rest[0] if rest else REQUIRED, update) if values or name else item
-
-
-def _of_one_type(left: Node, right: Node) -> bool:
-    return left.type.dtype == right.type.dtype and left.ndim == right.ndim
 
 
 @record(eq=False)

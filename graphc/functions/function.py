@@ -109,8 +109,9 @@ def function(
     values, keys, returns = _outputs(outputs)
     unused = on_unused_input or options.on_unused_input
     records, values, pairs = _graph_of(records, values, updates, givens, no_default_updates, unused)
-    kernel = _kernel(name, records, values, pairs, returns, threads, _fast_math(fast_math))
-    records = [_with_downcast(record, allow_input_downcast) for record in records]
+    kernel = _kernel(name, records, values, pairs, returns, threads, fast_math)
+    if allow_input_downcast is not None:
+        records = [replace(r, allow_downcast=allow_input_downcast) if r.allow_downcast is None else r for r in records]
     call = Convention(tuple(records), name_positions(records), keys)
     made = _made(kernel, call, mode, bool(HOOKS.default_profile if profile is None else profile))
     made.name, made.trust_input = name or "function", trust_input
@@ -124,11 +125,15 @@ def _kernel(
     pairs: list[tuple[Node, Node]],
     returns: str,
     threads: int | str | None,
-    fast_math: bool,
+    fast_math: object,
 ) -> Kernel:
     """The kernel that is compiled: inputs, outputs and updates, with the settings of this function alone."""
+    if fast_math is not None and not isinstance(fast_math, bool):
+        raise GraphValueError(f"fast_math={fast_math!r}: must be True, False or None")
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"a function's name is a string, not {name!r}")
     return Kernel(
-        _printable(name),
+        "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function"),
         tuple(record.variable for record in records),
         shared_of(values, pairs),
         tuple(values),
@@ -136,15 +141,8 @@ def _kernel(
         returns,
         None if threads is None else check_threads("threads", threads),
         tuple(number for number, record in enumerate(records) if record.may_be_written),
-        fast_math,
+        options.fast_math if fast_math is None else fast_math,  # as it is now: all kernels of the function agree
     )
-
-
-def _printable(name: object) -> str:
-    """The name of a function as reports print it. Raises ArgumentError where it is no string."""
-    if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"a function's name is a string, not {name!r}")
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
 
 
 def _graph_of(
@@ -181,13 +179,6 @@ def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Functi
         return checks.make_function(kernel, call, profiled)
     with options.change(excluding={*options.excluding, *excluding}) if excluding else nullcontext():
         return make_function(class_of_mode(chosen), kernel, call, profiled)
-
-
-def _fast_math(given: object) -> bool:
-    """Check `fast_math`; None means the option as it is now, so that all kernels of the function agree."""
-    if given is not None and not isinstance(given, bool):
-        raise GraphValueError(f"fast_math={given!r}: must be True, False or None")
-    return options.fast_math if given is None else given
 
 
 def checking_mode(mode: Any) -> Any:
@@ -389,10 +380,6 @@ def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In
     return free, replaced
 
 
-def _with_downcast(record: In, allow: bool | None) -> In:
-    return record if record.allow_downcast is not None else replace(record, allow_downcast=allow)
-
-
 def _replace(
     values: list[Node], pairs: list[tuple[Node, Node]], replaced: Mapping[Node, Node]
 ) -> tuple[list[Node], list[tuple[Node, Node]]]:
@@ -407,8 +394,7 @@ def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node
     roots = [*values, *(value for _, value in pairs)]
     if any(node.is_tuple for node in node_set(roots)):
         roots = sink_into_branches(without_overrides(roots))
-    new = roots
-    return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
+    return roots[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, roots[len(values) :], strict=True)]
 
 
 def default_updates(

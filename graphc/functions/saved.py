@@ -80,7 +80,8 @@ def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
 
 def plain_row(function: Function, blobs: Blobs) -> dict[str, Any]:
     """Return what a header says of a function of one kernel or of several stages, whose blobs are added."""
-    if type(function).graph is not Function.graph or not _is_plain(function):
+    is_plain = function.kind is type(function) or isinstance(function, Compiled) or hasattr(function, "stages")
+    if type(function).graph is not Function.graph or not is_plain:
         raise GraphcError(f"{function.label}: a function of a checking mode cannot be saved; pickle it")
     kernel = function.kernel
     nodes = node_set(kernel.results)
@@ -121,10 +122,6 @@ def lines_of(graph: Graph) -> bytes:
         place = (files[basename(where.file)], where.line, where.derivative) if where else ()
         rows.append((node.name, *place, *((str(words.message), words.turned) if words else ())))
     return marshal.dumps(([*files], rows), store.MARSHAL_VERSION)
-
-
-def _is_plain(function: Function) -> bool:
-    return function.kind is type(function) or isinstance(function, Compiled) or hasattr(function, "stages")
 
 
 def input_row(item: In, blobs: Blobs) -> dict[str, Any]:

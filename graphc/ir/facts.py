@@ -108,9 +108,7 @@ def is_positive(node: Node, depth: int = DEEPEST) -> bool:
             return all(is_positive(arg, depth) for arg in args)
         case "maximum":
             return any(is_positive(arg, depth) for arg in args)
-        case "where":
-            return all(is_positive(arg, depth) for arg in args[1:])
-        case "clip":
+        case "where" | "clip":
             return all(is_positive(arg, depth) for arg in args[1:])
         case "sqrt" | "sqr" | "abs" | "reciprocal" | "cast":
             return is_positive(args[0], depth)

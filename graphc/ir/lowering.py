@@ -115,10 +115,6 @@ class Passed:
     __slots__ = ()
 
 
-def _no_loops(node: Node) -> int:
-    return 0
-
-
 @record()
 class ByRows:
     """A function that may compute some rows of its result at a time. moving: the operands of which it then needs the
@@ -126,10 +122,6 @@ class ByRows:
 
     moving: tuple[Node, ...]
     besides: Size
-
-
-def _all_rows(node: Node) -> ByRows | None:
-    return None
 
 
 @record()
@@ -162,12 +154,12 @@ class Call(Lowering):
     passed: Callable[[Node], Sequence[Passed]]
     work: Callable[[Node], Sequence[Size]]
     statuses: tuple[str, ...] = ()
-    loops: Callable[[Node], int] = _no_loops
+    loops: Callable[[Node], int] = lambda node: 0
     overwritten: tuple[int, int] | None = None
     is_product: bool = False
     added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
-    by_rows: Callable[[Node], ByRows | None] = _all_rows
+    by_rows: Callable[[Node], ByRows | None] = lambda node: None
 
     @property
     def may_fail(self) -> bool:

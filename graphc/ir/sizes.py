@@ -134,13 +134,15 @@ def known_nonnegative(size: Size) -> bool:
             if number < 0:
                 return False
         elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
-            if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
+            name = current.op.name
+            values = map(constant_value, current.args if name == "maximum" else ())
+            if any(value is not None and int(value) >= 0 for value in values):
                 continue
-            if current.op.name == "sum" and _is_cast_mask(current.args[0]):
-                continue
-            if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
+            if name == "sum" and (mask := current.args[0]).op.name == "cast" and mask.args[0].type.dtype == "bool":
+                continue  # the number of true elements of a mask
+            if name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
                 return False
-            pending.extend(current.args[1:] if current.op.name == "where" else current.args)
+            pending.extend(current.args[1:] if name == "where" else current.args)
     return True
 
 
@@ -168,16 +170,6 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
     if len(found) < 2:
         return None
     return max(found) if size.op.name == "maximum" else sum(found)
-
-
-def _is_cast_mask(node: Node) -> bool:
-    """True if the sum of the node's elements counts the true elements of a mask."""
-    return node.op.name == "cast" and node.args[0].type.dtype == "bool"
-
-
-def _is_natural_number(node: Node) -> bool:
-    value = constant_value(node)
-    return value is not None and int(value) >= 0
 
 
 def multiply(left: Size, right: Size) -> Size:

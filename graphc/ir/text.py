@@ -88,7 +88,8 @@ def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
         if node in refs:
             continue
         if node.op is CONSTANT and not node.type.shape:
-            refs[node] = _number(node.attrs["value"].value)
+            value = node.attrs["value"].value
+            refs[node] = f"{_digits(value[()])}:{value.dtype.name}"
             continue
         refs[node] = ref = f"%{count}"
         count += 1
@@ -285,10 +286,6 @@ def _print_array(array: FrozenArray) -> str:
     if value.size > INLINE_ELEMENTS:
         return f"{head} hex '{value.tobytes().hex()}'"
     return f"{head} [{', '.join(_digits(item) for item in value.ravel())}]"
-
-
-def _number(value: Array) -> str:
-    return f"{_digits(value[()])}:{value.dtype.name}"
 
 
 def _digits(item: Any) -> str:
