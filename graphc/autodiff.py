@@ -183,8 +183,7 @@ def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
 
 
 def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
-    """True where `cost` is a function of arrays, not a node. Raises GraphTypeError where a node is given with arguments
-    for functions."""
+    """True where `cost` is a function of arrays. Raises GraphTypeError for a node with arguments for functions."""
     if callable(cost) and not isinstance(cost, Node):
         return True
     for name in arguments:
@@ -628,8 +627,7 @@ def _within_branches(
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], held: Collection[object]) -> set[Node]:
-    """Return the nodes of `order` that depend on a target. A node that is in `held`, or whose op is, depends on nothing
-    but itself."""
+    """Return the nodes that depend on a target; one that is in `held`, or whose op is, depends on itself alone."""
     wanted = set(targets)
     connected: set[Node] = set()
     for node in order:
@@ -683,8 +681,7 @@ def _pull_back(
 
 
 def _is_elementwise(node: Node) -> bool:
-    """True for an elementwise op of graphc's own: each element of the cotangents it passes on is one of its cotangent
-    times a derivative."""
+    """True for an elementwise op of graphc's own: it multiplies each element of a cotangent by a derivative."""
     return node.op.batch is aligned and node.op.version in ("", OWN)
 
 

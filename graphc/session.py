@@ -117,8 +117,7 @@ Operator: TypeAlias = "Callable[[Any, Any], Operation]"
 
 
 def _operators(name: str) -> tuple[Operator, Operator]:
-    """Return the methods of an operator, for an element as left and as right operand; the operation is defined
-    below."""
+    """Return the methods of an operator, for an element as left and as right operand."""
 
     def operation(left: Any, right: Any) -> Operation:
         return globals()[name](left, right)

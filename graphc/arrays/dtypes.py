@@ -291,8 +291,7 @@ def _state_of(value: Any) -> Array | None:
 
 
 def _check_defined(array: Array, dtype: str, what: str) -> None:
-    """Raise GraphValueError if a float would convert to an integer in a machine-dependent way: NaN, infinite, out of
-    range."""
+    """Raise GraphValueError if a float would convert to an integer as the processor likes: NaN, infinite, too large."""
     if array.dtype.kind != "f" or dtype not in INTEGERS:
         return
     limits = np.iinfo(dtype)

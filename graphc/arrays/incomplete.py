@@ -151,8 +151,7 @@ def _gamma_fraction(k: Array, x: Array) -> Jet:
 
 
 def _gamma_integral(k: Array, x: Array, order: int) -> Array:
-    """The integral of (log t - psi(k)) f, or of ((log t - psi(k))**2 - psi'(k)) f, over the tail of x away from the
-    mean."""
+    """The integral of (log t - psi(k)) f, or of ((log t - psi(k))**2 - psi'(k)) f, over the tail away from the mean."""
     above = x > k
 
     def fall(step: Array, k: Array, x: Array) -> Array:
@@ -216,8 +215,7 @@ def _beta_fraction(a: Array, b: Array, x: Array, y: Array, by_a: float, by_b: fl
 
 
 def _beta_integral(a: Array, b: Array, x: Array, by_a: float, by_b: float, order: int) -> Array:
-    """The integral of u f, or of (u**2 + u') f, over the tail of x away from the mean; u is the directional derivative
-    of log f."""
+    """The integral of u f, or of (u**2 + u') f, over the tail away from the mean; u: the derivative of log f."""
     special, mean, rest = _special(), a / (a + b), b / (a + b)
     above, away = x > mean, x - mean
 

@@ -72,8 +72,7 @@ def _describe_results(branch: Any) -> str:
 
 
 def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
-    """The two values of a result. A Python number is cast to the dtype of the other value. Raises GraphTypeError if
-    dtypes or ranks differ."""
+    """The two values of a result, numbers cast to the dtype of the other. Raises GraphTypeError if types differ."""
     then, orelse = as_node(chosen), as_node(other)
     if _adapts(chosen, orelse.type.dtype):
         then = cast(then, orelse.type.dtype)

@@ -140,8 +140,7 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
 
 
 def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> BackwardStep:
-    """The derivative of a step with respect to its float states and the parameters in `asked`. rows: the cotangents of
-    outputs, by number."""
+    """The derivative of a step by its float states and the parameters in `asked`. rows: the cotangents of outputs."""
     loop = step.loop
     carried = [n for n, state in enumerate(loop.states) if is_float(state.type.dtype)]
     taken = [n for n, param in enumerate(loop.elements) if param in asked]
@@ -223,8 +222,7 @@ def _padded(rows: Node, kind: Type) -> Node:
 
 
 def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
-    """The values of the forward scan that the backward scan reads: states, and values that are expensive to
-    recompute."""
+    """The values of the forward scan that the backward scan reads: states, and what is expensive to recompute."""
     order = nodes_of(results)
     varying, backward = dependents(order, step.varying), dependents(order, cotangents)
     pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]

@@ -200,8 +200,7 @@ def traced_step(
 
 
 def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> Any:
-    """The result of a traced function, called with `given` by position; the names are for messages. which: the
-    condition of a branch."""
+    """The result of a traced function. given: arguments, with names for messages. which: the condition of a branch."""
     if which is None:
         _name(fn, given)
     anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
@@ -261,8 +260,7 @@ def _checked_length(row: Node, count: Size) -> Node:
 
 
 def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
-    """The leaves of the carry that a step returns. Raises GraphTypeError if its structure differs from that of the
-    initial carry."""
+    """The leaves of the carry that a step returns. Raises GraphTypeError if it changes its structure."""
     if structure(tree) != structure(other):
         raise GraphTypeError(
             f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "

@@ -90,8 +90,7 @@ def _settled(state: State, output: Node) -> State:
 
 
 def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> Node:
-    """An output cast to the type of its state if that is lossless. Raises GraphTypeError if a state changes its
-    type."""
+    """An output cast losslessly to the type of its state. Raises GraphTypeError if a state changes its type."""
     if state.initial is None:
         return output
     before = history[-1]

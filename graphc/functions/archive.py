@@ -131,8 +131,7 @@ def path_of(place: Any) -> str:
 
 
 def write_file(place: Place, header: Mapping[str, Any], blobs: Blobs) -> None:
-    """Write a file atomically; before it the one of the values, where these are beside it. An open file is written
-    from where it stands."""
+    """Write a file atomically, after that of the values beside it. An open file is written from where it stands."""
     if blobs.values is not blobs:
         if is_open(place):
             raise GraphcError("values='beside': the second file is named after the first one: give a path")
@@ -304,8 +303,7 @@ class Numbers:
 
 
 def header_of(text: str) -> Any:
-    """Return a header, which `json.dumps` wrote. Python's scanner reads it without the package around it, whose import
-    takes 2 ms of a start."""
+    """Read what `json.dumps` wrote, by Python's scanner alone: importing the package around it takes 2 ms."""
     try:
         scanner = import_module("_json").make_scanner(Numbers())
     except ImportError:  # a Python built without it

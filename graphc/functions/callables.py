@@ -495,8 +495,7 @@ class Function:
         return values
 
     def wait_with(self, values: Mapping[int, Array]) -> None:
-        """Set the values, by position, that the next call takes in place of defaults. Containers that other functions
-        share get them too."""
+        """Set the values, by position, that the next call takes in place of defaults, also for shared containers."""
         refilled = getattr(self.waiting, "refilled", None)
         self.waiting = values if refilled is None else refilled(values)
 

@@ -176,8 +176,7 @@ def check_shape(shape: tuple[int, ...], node: Node, what: str) -> None:
 
 
 def stand_in(shape: Any, record: In) -> Array:
-    """Return an array of this shape and the input's dtype that takes no memory (all strides 0). Errors name the
-    input."""
+    """Return an array of this shape and the input's dtype without memory (strides 0). Errors name the input."""
     node, what = record.variable, f"the shape of {label(record)}"
     sizes = shape if isinstance(shape, tuple | list) else np.shape(shape)
     if not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):

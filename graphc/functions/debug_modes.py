@@ -20,7 +20,7 @@ from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.errors import DebugModeError, GraphcError, GraphValueError, NanGuardError
 from graphc.functions.callables import Function
 from graphc.functions.convention import Convention, In
-from graphc.functions.factory import class_of_mode, make_function, packed, restored_kernel
+from graphc.functions.factory import class_of_mode, make_function, restored  # noqa: F401 - pickles name it
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
@@ -152,6 +152,8 @@ class Checked(Function):
         self.foreign = any(node.op.version for node in node_set(kernel.results))
         self.report = Report(kernel.name)
         self.rewritten = rewritten(kernel, self.report)
+        self.plan: Steps = plan_steps(self.rewritten)
+        self.varying = varying(self.rewritten)
 
     @property
     def kind(self) -> Any:
@@ -160,10 +162,6 @@ class Checked(Function):
     def again(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
         """Make a function of another kernel in the same mode."""
         return self.checks.make_function(kernel, call, profile)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        made = (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name, self.trust_input)
-        return restored, made
 
     def explain(self) -> str:
         rules = "\n".join(f"  {line}" for line in self.report.fired or ["none"])
@@ -176,31 +174,15 @@ def rewritten(kernel: Kernel, report: Report) -> Graph:
     return Graph(done.inputs, done.results)
 
 
-def restored(
-    checks: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
-) -> Function:
-    """Rebuild a function from its pickle."""
-    function: Function = checks.make_function(restored_kernel(fields), call, profile)
-    function.name, function.trust_input = name, trust_input
-    return function
-
-
 class Guarding(Checked):
     """A function in NanGuardMode: raises at the first NaN, infinity or big value."""
-
-    def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: NanGuardMode) -> None:
-        super().__init__(kernel, call, profile, checks)
-        self.plan: Steps = plan_steps(self.rewritten)
-        self.varying = varying(self.rewritten)
 
     def compute(self, arrays: list[Array]) -> list[Array]:
         values = self.values(arrays)
         check_guards(self.graph, values)
         for leaf, value in values.items():
             fault = self.checks.fault(np.asarray(value))
-            if fault and exempt(leaf):
-                continue
-            if fault:
+            if fault and not exempt(leaf):
                 self.checks.report(f"{self.label}: {fault} in the input {describe(leaf)} = {shown(value)}")
 
         def look(node: Node, args: Sequence[Array], value: Any) -> None:
@@ -222,8 +204,6 @@ class Debugging(Checked):
         inputs = tuple(In(leaf) for leaf in kernel.inputs)
         self.bare, self.plain = bare, Convention(inputs, {}, None)
         self.compiled = make_function(class_of_mode("compiled"), bare, self.plain, False)
-        self.plan = plan_steps(self.rewritten)
-        self.varying = varying(self.rewritten)
 
     def compute(self, arrays: list[Array]) -> list[Array]:
         values = self.values(arrays)

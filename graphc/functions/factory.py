@@ -101,10 +101,11 @@ def packed(kernel: Kernel) -> tuple[Any, ...]:
 
 
 def restored(
-    mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
+    mode: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
 ) -> Function:
-    """Rebuild a function from its pickle; `fields` are those of `packed`."""
-    function = make_function(class_of_mode(mode), restored_kernel(fields), call, profile)
+    """Rebuild a function from its pickle. mode: its name, or a mode that checks values. fields: those of `packed`."""
+    kind = class_of_mode(mode) if isinstance(mode, str) else mode.make_function  # type: ignore[arg-type]
+    function = make_function(kind, restored_kernel(fields), call, profile)
     function.name, function.trust_input = name, trust_input
     return function
 

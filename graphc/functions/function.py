@@ -148,8 +148,7 @@ def _kernel(
 def _graph_of(
     records: list[In], values: list[Node], updates: Any, givens: Any, no_default_updates: Any, unused: str
 ) -> tuple[list[In], list[Node], list[tuple[Node, Node]]]:
-    """Return the inputs, outputs and updates of a function after givens and default updates. Raises for inputs that are
-    missing, unused or doubled."""
+    """Return inputs, outputs and updates after givens and default updates. Raises for missing or unused inputs."""
     pairs = updates_of(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
@@ -271,8 +270,7 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
 
 
 def updates_of(updates: Any) -> list[tuple[Node, Node]]:
-    """Return pairs of shared variable and new value, cast to its type. Raises UpdateError for another target or type,
-    and for a variable that is updated twice."""
+    """Return pairs of shared variable and cast new value. Raises UpdateError for what cannot be updated so."""
     result: dict[Node, Node] = {}
     cells: dict[int, Node] = {}
     for shared, new in _pairs("updates", updates):
@@ -432,8 +430,7 @@ def default_updates(
 def _one_for_each_value(
     values: list[Node], pairs: list[tuple[Node, Node]]
 ) -> tuple[list[Node], list[tuple[Node, Node]]]:
-    """Merge shared variables over one value (`clone`, `container`) into the first, so that all reads see the value
-    before its update."""
+    """Merge shared variables over one value into the first, so that all reads see the value before its update."""
     first: dict[int, SharedVariable] = {}
     others: dict[Node, Node] = {}
     for leaf in shared_of(values, pairs):
@@ -454,8 +451,7 @@ def _check_inputs(
     pairs: Sequence[tuple[Node, Node]],
     on_unused: str,
 ) -> list[Node]:
-    """Raise for inputs that are doubled, missing or unused. Returns the sizes that the graph needs of variables that
-    are no inputs."""
+    """Raise for inputs that are doubled, missing or unused. Returns the sizes needed of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):
         raise GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]

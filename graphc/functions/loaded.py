@@ -152,8 +152,7 @@ def class_of(mode: Mode) -> type[Function]:
 
 
 def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
-    """Return the graph of a row over new leaves, and shared variables of the saved values. The graph is read when it is
-    first asked for: a call needs none."""
+    """Return the graph of a row over new leaves and the saved values. It is read when it is first asked for."""
     whole = RestoredGraph(opened, header)
     updated, count = tuple(whole.variables[place] for place in header["updated"]), header["results"]
     return Kernel(
@@ -207,8 +206,7 @@ class RestoredGraph:
 
 
 def set_lines(graph: Graph, files: Sequence[str], rows: Sequence[Any]) -> None:
-    """Let the nodes of a graph have the names, and the lines of the program, of those that were saved
-    (saved.lines_of)."""
+    """Give the nodes of a graph the names and the program's lines of those that were saved (saved.lines_of)."""
     for node, (name, *place) in zip(import_module("graphc.ir.text").all_in_order(graph), rows, strict=True):
         if node.op is CONSTANT:  # others may have it too
             continue
@@ -350,8 +348,7 @@ def _direct() -> Any:
 def arguments_of(
     header: Mapping[str, Any], row: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any], tuple[int, ...], list[Any]]:
-    """Return arguments of the form of a variant, by position and by name, the positions of static ones, and the leaves
-    of the others."""
+    """Return arguments of the form of a variant, by position and by name, the static positions, and other leaves."""
     count = len(row["leaves"]) // 2
     given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
     placed, named = like(decoded(row["arguments"]), given)

@@ -132,8 +132,7 @@ class Lowered(Function):
         return Memory(need.arena, taken, need.arena + taken)
 
     def without_memory(self, arrays: Sequence[Array]) -> MemoryError:
-        """Return the error of a call that needs more memory than there is. It names the arguments and the largest
-        result."""
+        """Return the error of a call that needs too much memory. It names the arguments and the largest result."""
         given = ", ".join(
             f"{label(item)} {f'of shape {array.shape}' if array.ndim else array[()]}"
             for item, array in zip(self.call.inputs, arrays, strict=False)
@@ -173,8 +172,7 @@ class Lowered(Function):
                 leaf.cell[0] = leaf.cell[0].copy()
 
     def explain_failure(self, arrays: Sequence[Array]) -> Any:
-        """Raise the error behind a failed check in generated code: the exception of a user's op, else that of the
-        interpreter, which runs the same call."""
+        """Raise the error behind a failed check: the exception of a user's op, else that of the interpreter."""
         raised = self.failures.raised
         if raised:
             error = raised[0]
@@ -487,8 +485,7 @@ def keywords_of(call: Convention) -> Keywords:
 
 
 class _Converted(local):
-    """For each thread, the functions that call their entry point with converted arguments: a second refusal of these is
-    a defect, not a loop."""
+    """For each thread, the functions called with converted arguments: to refuse these again is a defect, not a loop."""
 
     def __init__(self) -> None:
         self.functions: set[Function] = set()

@@ -181,16 +181,9 @@ Dim = tuple[int, int]
 """A size: (parameter, 0), or (-1, the number)."""
 
 
-def fit(
-    text: str, declaration: Declaration, function: Any, bound: Sequence[Array], loop: bool
-) -> tuple[Form, dict[str, list[int]], int]:
-    """Match a declaration with a function. bound: the values of its last inputs, then its constants. Returns the form,
-    its words by group, and the bytes of the arena. Raises ArgumentError, which names the parameter or the input."""
-    return Fitting(text, declaration, function, bound).form(loop)
-
-
 class Fitting:
-    """The match, as it is made: parameters are taken one after the other."""
+    """The match of a declaration with a function: parameters are taken one after the other. bound: the values of the
+    last inputs, then the constants. Raises ArgumentError, which names the parameter or the input."""
 
     def __init__(self, text: str, declaration: Declaration, function: Any, bound: Sequence[Array]) -> None:
         self.text, self.declaration, self.function, self.bound = text, declaration, function, bound
@@ -365,6 +358,7 @@ class Fitting:
     # The form. -------------------------------------------------------------------------------------------------------
 
     def form(self, loop: bool) -> tuple[Form, dict[str, list[int]], int]:
+        """Return the form, its words by group, and the bytes of the arena."""
         declaration, signature = self.declaration, self.signature
         arena, starts = 0, []
         if self.fixed:
@@ -445,7 +439,7 @@ class Pointer:
         if function.kernel.mutable:
             raise ArgumentError(f"{function.name}: a function that writes its inputs has no address in C")
         self.kept = [*self.copies(others), *built.constants]
-        form, groups, arena = fit(signature, self.declaration, function, self.kept, loop)
+        form, groups, arena = Fitting(signature, self.declaration, function, self.kept).form(loop)
         self.words = np.zeros(len(words_of({}, groups)), np.int64)
         loaded = load(part_code(form.name), {WORDS: self.words.ctypes.data}, [POINTER, CALM])
         self.owner, self.address = loaded.owner, loaded.addresses[POINTER]

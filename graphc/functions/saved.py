@@ -167,8 +167,7 @@ def wrapper_row(function: Any, blobs: Blobs) -> dict[str, Any]:
 
 
 def _input(item: In, is_state: bool, blobs: Blobs) -> dict[str, Any]:
-    """Return what the header says of an input of a function with states. A container that other functions share becomes
-    one of the loaded function alone."""
+    """Return what the header says of an input of a function with states, which gets containers of its own."""
     holds = hasattr(item.value, "storage")
     row = input_row(replace(item, value=REQUIRED) if holds else item, blobs)
     kind = item.variable.type

@@ -32,6 +32,7 @@ from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, deep_copy, keep, kept_in, own_variable, variable_of
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
+from graphc.trees import as_list
 
 # Values by variable or name -------------------------------------------------------------------------------------------
 
@@ -183,18 +184,9 @@ def _flat(function: Function) -> Any:
 def make_stateful(
     function: Callable[..., Function], records: Sequence[In], updates: Any = None, givens: Any = None, **rest: Any
 ) -> Function:
-    """Return the function of inputs some of which are states. Inside, each state is a shared variable with an
-    update."""
+    """Return the function of inputs some of which are states: shared variables with an update inside."""
     outputs = rest.get("outputs")
-    roots = [
-        *(
-            outputs.values()
-            if isinstance(outputs, Mapping)
-            else outputs
-            if isinstance(outputs, list | tuple)
-            else [outputs]
-        )
-    ]
+    roots = outputs.values() if isinstance(outputs, Mapping) else as_list(outputs)
     records = [replace(r, value=r.value.shared()) if isinstance(r.value, Default) else r for r in records]
     known = {id(leaf.cell): leaf for leaf in variables_of([node for node in roots if isinstance(node, Node)])}
     states: dict[int, SharedVariable] = {}
@@ -220,8 +212,7 @@ def variables_of(roots: Sequence[Node]) -> list[SharedVariable]:
 
 
 def _variable_of(record: In) -> SharedVariable:
-    """The shared variable for a state: over the container that is its default, or a new one with the default's
-    value."""
+    """The shared variable for a state: over the container that is its default, or new with its value."""
     node, value = record.variable, record.value
     sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
     if isinstance(value, SharedVariable):
@@ -297,8 +288,7 @@ class Stateful(Wrapper):
 
 
 def is_implicit(record: In) -> bool:
-    """True where a call must not give the state. A state in a container belongs to several functions, so that it is
-    implicit by default."""
+    """True where a call must not give the state: by default one in a container, for other functions have it too."""
     return hasattr(record.value, "storage") if record.implicit is None else record.implicit
 
 
@@ -345,21 +335,15 @@ def copy_function(
 
 def deep_copied(function: Function, memo: dict[int, Any]) -> Function:
     """Return the same function over deep copies of its shared variables; `memo` as in `__deepcopy__`."""
-    return copy_function(
-        function, {leaf: deep_copy(leaf, memo) for leaf in function.shared}, False, function.name, None
-    )
+    swap = {leaf: deep_copy(leaf, memo) for leaf in function.shared}
+    return copy_function(function, swap, False, function.name, None)
 
 
 def reduced(function: Function) -> tuple[Any, ...]:
     """Return the pickle of a function, as `__reduce_ex__` does: `restored` and its arguments."""
-    return restored, (
-        function.mode,
-        packed(function.kernel),
-        function.call,
-        function.profile is not None,
-        function.name,
-        function.trust_input,
-    )
+    mode = getattr(function, "checks", function.mode)
+    profiled = function.profile is not None
+    return restored, (mode, packed(function.kernel), function.call, profiled, function.name, function.trust_input)
 
 
 def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:

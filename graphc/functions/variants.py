@@ -147,8 +147,7 @@ class Variant:
 
 
 class Variants:
-    """The variants of one function. load: compiles a kernel, or takes it from the cache, and returns its entry point
-    and signature."""
+    """The variants of one function. load: compiles a kernel, or takes it from the cache: entry point and signature."""
 
     def __init__(self, kernel: Kernel, load: Callable[[Kernel], tuple[Any, Signature]]) -> None:
         self.kernel = kernel
@@ -309,8 +308,7 @@ def rebased(kernel: Kernel, layouts: Sequence[Layout | None]) -> Kernel:
 
 
 def _view(leaf: Node, layout: Layout, views: dict[Node, Node]) -> tuple[Node, list[Node]]:
-    """Return the variables of an input's base and of its sizes, and note in `views` the view that replaces the
-    input."""
+    """Return the variables of an input's base and of its sizes; `views` gets the view that replaces the input."""
     declared = [leaf.type.shape[axis] for axis in layout.order]
     known = [size if isinstance(size, int) else None for size in declared]
     base = variable(leaf.type.dtype, [size if all_ else None for size, all_ in zip(known, layout.whole, strict=True)])

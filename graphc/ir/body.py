@@ -152,8 +152,7 @@ def _line(node: Node) -> Where | None:
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, kept: Sequence[Node]) -> list[Node]:
-    """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants and indices of
-    neighbours stay in the body."""
+    """The outermost nodes that `results` use without `variables`; no scalar constants, no indices of neighbours."""
     first = min((node.serial for node in variables), default=0)
     varying = dependents(nodes_since(results, first), variables)
     found: dict[Node, None] = {}
@@ -202,8 +201,7 @@ def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
 
 
 def _is_offset(node: Node) -> bool:
-    """True if a node is an int64 scalar plus a constant. Such a node is rebuilt inside the body, where rules must still
-    see that `x[-1]` is the last row."""
+    """True for an int64 scalar plus a constant, rebuilt in the body: rules must see that `x[-1]` is the last row."""
     return node.op.name == "add" and not node.ndim and node.type.dtype == "int64" and node.args[1].op is CONSTANT
 
 
@@ -243,8 +241,7 @@ def _size_or_node(node: Node) -> Size:
 
 
 def guards_of(body: Body) -> tuple[Guard, ...]:
-    """The guards of the nodes in a body, in topological order: a guard comes after those of the nodes it depends on.
-    Guards that hold statically are left out."""
+    """The guards of the nodes in a body, in topological order, without those that hold statically."""
     found = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
     return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
 

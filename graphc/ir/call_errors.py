@@ -161,8 +161,7 @@ PLAIN = (TypeError, AttributeError, ValueError)
 
 
 def _is_within(trace: TracebackType) -> bool:
-    """True if every frame of the traceback belongs to graphc or an installed package, so that no user code raised the
-    error."""
+    """True if every frame of the traceback belongs to graphc or an installed package: no user code raised it."""
     step: TracebackType | None = trace
     while step is not None:
         file = step.tb_frame.f_code.co_filename
@@ -173,8 +172,7 @@ def _is_within(trace: TracebackType) -> bool:
 
 
 def _names_argument(said: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """True if Python's message names the type or value of an argument. Any other error is a defect of graphc and stays
-    as it is."""
+    """True if Python's message names the type or value of an argument. Other errors are defects of graphc."""
     return any(
         isinstance(each, PYTHONS) and (f"'{type(each).__name__}'" in said or f": {each!r}" in said)
         for each in _flat((*args, *kwargs.values()))

@@ -323,7 +323,7 @@ def leaf_text(node: Node) -> str | None:
         return f"{(owner.name if owner is not None else node.attrs['owner']) or 'x'}.shape[{node.attrs['axis']}]"
     if node.op in (INPUT, PARAM, SHARED):
         return node.name or f"<{node.type.dtype} {node.op.name}>"
-    return None if node.args or node.op is not PARAM else node.op.name
+    return None
 
 
 def stripped(node: Node) -> Node:

@@ -32,8 +32,7 @@ BROADCASTS = ("broadcast_to", "dimshuffle")
 
 
 def below_broadcasts(node: Node, also: Sequence[str] = (), named: bool = True) -> Node:
-    """The node below broadcasts, dimshuffles and the ops in `also`. named=False: stop at a node that the user has
-    named."""
+    """The node below broadcasts, dimshuffles and the ops in `also`. named=False: stop at a node with a name."""
     while (node.op.name in BROADCASTS or node.op.name in also) and (named or node.name is None):
         node = node.args[0]
     return node
@@ -52,8 +51,7 @@ def scalar_number(node: Node) -> float | None:
 
 
 def is_never_zero(node: Node) -> bool:
-    """True if no element can be 0 or NaN: the node is a constant, a product of constants, or one divided by an element
-    count, as the cotangent of a mean is."""
+    """True if no element is 0 or NaN: of constants, their products, and these divided by an element count."""
     scale = 1.0
     for _ in range(4 * DEEPEST):
         value = constant_value(node)
@@ -196,8 +194,7 @@ def _is_of_integers(node: Node, lowering: object) -> bool:
 
 
 def _wraps(quotient: Node) -> bool:
-    """Tell whether a node is a quotient or remainder of a nearby index by about the size of its axis, or such a
-    quotient combined with a number."""
+    """Tell whether a node is a quotient or remainder of a nearby index by about the size of its axis."""
     place, divisor = quotient.args
     if place.op.name == "floor_div":
         return _wraps(place) and constant_value(below_broadcasts(divisor)) is not None

@@ -218,8 +218,7 @@ def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
 
 
 def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Bindings, list[tuple[Node, int, Node]]]:
-    """The arrays of leaves and the sizes read from them; then (leaf, axis, size) for each size that is computed and
-    must be compared later."""
+    """The arrays of leaves and their sizes; then (leaf, axis, size) for each computed size, to be compared later."""
     known: Bindings = {}
     computed: list[tuple[Node, int, Node]] = []
     for leaf, value in values.items():
@@ -249,8 +248,7 @@ def _array_type(array: Array) -> str:
 
 
 def _value_of(node: Node, known: Bindings) -> Array:
-    """The value of a node that is already computed, or of a constant. Raises MissingInputError for a leaf without a
-    value."""
+    """The value of a computed node or a constant. Raises MissingInputError for a leaf without a value."""
     value = known.get(node)
     if value is None:
         value = constant_value(node)

@@ -648,8 +648,7 @@ class Scalar(Node, metaclass=Numbers):
 
 
 def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:
-    """A method that returns a tensor but works in place in NumPy (`x.sort()`). Refused if the program drops the result,
-    since it then means NumPy's."""
+    """A method that works in place in NumPy (`x.sort()`). Refused if the program drops the result: it means NumPy's."""
     if "POP_TOP" in instruction():
         raise refuse_in_place(name, node)
     return explained(FUNCTIONS.get(name) or FUNCTIONS["later"](name), "")(node, *args, **kwargs)

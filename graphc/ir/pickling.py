@@ -160,8 +160,7 @@ def read_body(packed: Packed, count: int) -> Body:
 
 
 def reduce_op(op: Op) -> tuple[Any, ...]:
-    """`Op.__reduce__`: by name. An op made from a user's class or gradient rule is rebuilt by calling the function and
-    arguments in its `eval.made`."""
+    """`Op.__reduce__`: by name; an op of a user's class or gradient rule by the call in its `eval.made`."""
     made = getattr(op.eval, "made", None)
     return (read_op, (op.name,)) if made is None else (read_made, (made[0], tuple(map(by_place, made[1]))))
 

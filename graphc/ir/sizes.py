@@ -151,8 +151,7 @@ DEEPEST = 8
 
 
 def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
-    """An upper bound of a size, valid in every run; None if none is found. So of the slice `x[3:5]`, which has at most
-    two elements."""
+    """An upper bound of a size, valid in every run, such as 2 of the slice `x[3:5]`; None if none is found."""
     number = size if isinstance(size, int) else constant_value(size)
     if number is not None:
         return int(number)

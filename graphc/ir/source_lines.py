@@ -86,8 +86,7 @@ def user_line() -> Where | None:
 
 
 def program_line() -> Where | None:
-    """Like `user_line`, but skips modules of Python and NumPy, which call on behalf of the program:
-    `random.shuffle(x)`."""
+    """Like `user_line`, without modules of Python and NumPy that call for the program: `random.shuffle(x)`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -137,8 +136,7 @@ def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def lazy_text(write: Callable[[], str]) -> str:
-    """A lazy text for messages. It can stand in f-strings of other lazy texts. Few messages are ever read, and until
-    then it costs nothing."""
+    """A lazy text for messages, also within other lazy texts: it costs nothing until it is read, as few are."""
     lazy: Any = LazyText(write)
     return lazy
 
@@ -149,8 +147,7 @@ def lazy_format(template: str, *parts: object) -> str:
 
 
 def error_line(error: Exception, without: str | None = None) -> tuple[str, int] | None:
-    """The innermost line of the traceback that is not Python's own library, nor below the folder `without`: (file,
-    line), None without one."""
+    """The innermost (file, line) of the traceback that is not Python's, nor below the folder `without`, or None."""
     found, step = None, error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
@@ -217,8 +214,7 @@ TRACE = Trace()
 
 
 def traced_from(node: Any, by_sizes: bool = True) -> str | None:
-    """The description of the argument that a value follows from; None if there is none. by_sizes: count dependence on
-    the argument's sizes, too."""
+    """The description of the argument that a value follows from, or None. by_sizes: also from the argument's sizes."""
     found = next(_arguments(node, by_sizes), None)
     return None if found is None else str(TRACED[found])
 
@@ -241,8 +237,7 @@ def _arguments(node: Any, by_sizes: bool = True) -> Iterator[Any]:
 
 
 def traced_hint(node: Any) -> str:
-    """The part of an error message that names the argument of the traced function a value follows from, and the
-    remedy."""
+    """The part of an error message that names the argument that a value follows from, and the remedy."""
     arguments = list(_arguments(node))
     TRACE.asked_of = frozenset(TRACED[each] for each in arguments)
     if not arguments:
@@ -255,8 +250,7 @@ def traced_hint(node: Any) -> str:
 
 
 def asked_by_user(depth: int = 2) -> bool:
-    """True if the calling graphc function was called by user code, directly or through Python's or NumPy's own
-    modules."""
+    """True if the calling function was called by user code, directly or through Python's or NumPy's modules."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename

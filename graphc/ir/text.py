@@ -229,8 +229,7 @@ def _describe_type(kind: Type, refs: dict[Node, str]) -> str:
 
 
 def _describe_size(size: Size, refs: dict[Node, str], depth: int) -> str:
-    """A size as a formula. Operands of commutative ops are sorted by text, so that the text does not depend on the age
-    of leaves."""
+    """A size as a formula, operands of commutative ops sorted by text: it does not depend on the age of leaves."""
     if isinstance(size, int):
         return str(size)
     if size.op is CONSTANT and not size.type.shape:

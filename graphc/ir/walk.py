@@ -35,8 +35,7 @@ def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> l
 
 
 def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict[T, tuple[T, ...]]:
-    """The predecessors of everything `roots` depend on, in order of discovery. `predecessors` is called once for
-    each."""
+    """The predecessors of all that `roots` depend on, in order of discovery; one call of `predecessors` for each."""
     found: dict[T, tuple[T, ...]] = {}
     pending = list(roots)[::-1]
     while pending:
@@ -99,8 +98,7 @@ def node_set(outputs: Iterable[Node]) -> KeysView[Node]:
 
 
 def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
-    """The nodes that `outputs` depend on, in topological order. The search stops at nodes whose serial number is below
-    `since`: they cannot depend on newer nodes."""
+    """The nodes that `outputs` depend on, in topological order, down to those with serial numbers below `since`."""
     return toposort(outputs, lambda node: node.args if node.serial >= since else (), lambda node: node.op.name)
 
 
@@ -163,8 +161,7 @@ def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> li
 
 
 def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
-    """`root` rebuilt over the replacements in `done`, which memoises. Nodes with a serial number below `since` are kept
-    and not descended into."""
+    """`root` rebuilt over the replacements in `done`, which memoises. Nodes older than `since` are kept as they are."""
     pending = [root]
     while pending:
         node = pending[-1]
@@ -185,8 +182,7 @@ def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
 
 
 def renamed(new: Node, old: Node) -> Node:
-    """`new` with the display name of `old` if it has none, and with the user line of `old` unless its own has the
-    wording of a check."""
+    """`new` with the name of `old` if it has none, and with its user line unless its own has the words of a check."""
     if new.args and new.name is None and old.name is not None:
         new.name = old.name
     if old.where is not None and (new.where is None or new.where.words is None):

@@ -15,7 +15,7 @@ from graphc.functions.callables import Function
 from graphc.functions.convention import Convention
 from graphc.functions.debug_modes import Checked
 from graphc.ir.call_errors import explain_all
-from graphc.ir.interpret import check_guards, plan_steps, run_steps, watched
+from graphc.ir.interpret import check_guards, run_steps, watched
 from graphc.ir.node import Array, Node
 from graphc.printing import debugprint
 from graphc.startup.record import record
@@ -75,7 +75,6 @@ class Monitored(Checked):
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: MonitorMode) -> None:
         super().__init__(kernel, call, profile, checks)
-        self.plan = plan_steps(self.rewritten)
         self.places = {node: place for place, node in enumerate((*self.plan.early, *self.plan.order))}
 
     def compute(self, arrays: list[Array]) -> list[Array]:

@@ -87,8 +87,7 @@ def _without_collector(finish: Callable[[], None]) -> Iterator[None]:
 
 
 def _move_to_oldest() -> None:
-    """Move all objects to the oldest generation, in constant time. Skipped if objects are frozen, by imports or by the
-    program: they would be unfrozen too."""
+    """Move all objects to the oldest generation. Skipped if some are frozen: they would be unfrozen too."""
     if not PROCESS.is_frozen and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

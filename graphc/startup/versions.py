@@ -25,8 +25,7 @@ millisecond to a warm start."""
 
 @cache
 def version_of(package: str) -> str:
-    """The version of an installed package, read from its version file without importing it; importlib.metadata would
-    add 10 ms to a warm start."""
+    """The version of an installed package, from its version file: importlib.metadata would add 10 ms to a start."""
     found = (finder.find_spec(package, None) for finder in sys.meta_path)
     spec = next((spec for spec in found if spec is not None), None)
     if spec is None or spec.origin is None:
@@ -42,8 +41,7 @@ def version_of(package: str) -> str:
 
 @cache
 def wrong_versions() -> str:
-    """A sentence on installed packages outside the tested range, with the command that fixes them; "" if there are none
-    or the version is unknown."""
+    """A sentence on packages outside the tested range, with the command that fixes them; "" if there are none."""
     wrong = [package for package, (first, end) in TESTED.items() if not _lies_in(version_of(package), first, end)]
     if not wrong:
         return ""
