@@ -133,6 +133,16 @@ def _add_export(commands: Any) -> None:
     exporting.set_defaults(command=run_export_function)
 
 
+def _telling(text: Callable[[argparse.Namespace], object]) -> Callable[[argparse.Namespace], int]:
+    """A command that prints a text."""
+
+    def run(parsed: argparse.Namespace) -> int:
+        print(text(parsed))
+        return 0
+
+    return run
+
+
 def _add_cache(commands: Any) -> None:
     """The commands of `graphc cache`."""
     folder = commands.add_parser("cache", help="look at and after the compiled graphs on disk")
@@ -148,17 +158,26 @@ def _add_cache(commands: Any) -> None:
     why = add("why", run_why, "run a program without compiling, and tell why the cache lacks which of its functions")
     why.add_argument("program", help="the path of a Python program")
     why.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    pruning = add("prune", run_prune, "remove the entries that meet all conditions")
+
+    def removed(count: int) -> str:
+        return f"{count} entries removed from {options.cache_dir}"
+
+    prune = _telling(lambda parsed: removed(manage.prune(parsed.older, parsed.larger, parsed.name)))
+    pruning = add("prune", prune, "remove the entries that meet all conditions")
     pruning.add_argument("--older", type=float, metavar="DAYS", help="not used for so many days")
     pruning.add_argument("--larger", type=int, metavar="BYTES", help="larger than so many bytes")
     pruning.add_argument("--name", metavar="PATTERN", help='of functions of such a name, as in "train*"')
-    add("clear", run_clear, "remove all entries of the user's folder")
-    add("export", run_export, "write all entries to a bundle").add_argument("bundle", help="the path of a zip file")
-    adding = add("import", run_import, "add the entries of a bundle, which is machine code: from those you trust")
+    add("clear", _telling(lambda parsed: removed(manage.clear())), "remove all entries of the user's folder")
+    export = _telling(lambda parsed: f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
+    add("export", export, "write all entries to a bundle").add_argument("bundle", help="the path of a zip file")
+    import_ = _telling(lambda parsed: f"{manage.import_(parsed.bundle)} entries added to {options.cache_dir}")
+    adding = add("import", import_, "add the entries of a bundle, which is machine code: from those you trust")
     adding.add_argument("bundle", help="the path of a zip file")
     add("verify", run_verify, "check every file of every entry, and remove those that are damaged")
-    add("stats", run_stats, "print entries, bytes, hits and misses, last uses, targets")
-    add("size", run_size, "print the bytes of all entries")
+    stats = _telling(lambda parsed: manage.statistics())
+    add("stats", stats, "print entries, bytes, hits and misses, last uses, targets")
+    size = _telling(lambda parsed: f"{manage.size()} bytes in {options.cache_dir}")
+    add("size", size, "print the bytes of all entries")
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,24 +217,6 @@ def run_why(parsed: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-def run_prune(parsed: argparse.Namespace) -> int:
-    """Remove entries by age, size and name."""
-    print(f"{manage.prune(parsed.older, parsed.larger, parsed.name)} entries removed from {options.cache_dir}")
-    return 0
-
-
-def run_clear(parsed: argparse.Namespace) -> int:
-    """Empty the user's folder."""
-    print(f"{manage.clear()} entries removed from {options.cache_dir}")
-    return 0
-
-
-def run_export(parsed: argparse.Namespace) -> int:
-    """Write a bundle."""
-    print(f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
-    return 0
-
-
 def run_export_function(parsed: argparse.Namespace) -> int:
     """Write a saved function for C or Python."""
     loaded = import_module("graphc.functions.loaded").load(parsed.model)
@@ -225,29 +226,11 @@ def run_export_function(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def run_import(parsed: argparse.Namespace) -> int:
-    """Read a bundle."""
-    print(f"{manage.import_(parsed.bundle)} entries added to {options.cache_dir}")
-    return 0
-
-
 def run_verify(parsed: argparse.Namespace) -> int:
     """Check all entries; 1 where one is damaged or cannot be trusted."""
     problems = manage.verify()
     print("\n".join(problems) if problems else f"all entries in {options.cache_dir} are in order")
     return 1 if problems else 0
-
-
-def run_stats(parsed: argparse.Namespace) -> int:
-    """Print the figures of the cache."""
-    print(manage.statistics())
-    return 0
-
-
-def run_size(parsed: argparse.Namespace) -> int:
-    """Print the bytes of the cache."""
-    print(f"{manage.size()} bytes in {options.cache_dir}")
-    return 0
 
 
 def run_compile(parsed: argparse.Namespace) -> int:

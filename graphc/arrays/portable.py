@@ -13,6 +13,7 @@ Mathematical Statistics 29, 1958), inverses of distribution functions. Coefficie
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -201,44 +202,28 @@ def _raw(value: Value) -> Any:
     return value.value if isinstance(value, Number | Bits | Mask) else value
 
 
+def _arithmetic(apply: Callable[[Any, Any], Any]) -> Callable[[Number, Value], Number]:
+    return lambda self, other: Number(apply(self.value, _raw(other)))
+
+
+def _comparison(apply: Callable[[Any, Any], Any]) -> Callable[[Number, float], Mask]:
+    return lambda self, other: Mask(apply(self.value, other))
+
+
 class Number:
     """An array of float64."""
 
     def __init__(self, value: Array) -> None:
         self.value = value
 
-    def __add__(self, other: Value) -> Number:
-        return Number(self.value + _raw(other))
-
-    def __sub__(self, other: Value) -> Number:
-        return Number(self.value - _raw(other))
-
-    def __mul__(self, other: Value) -> Number:
-        return Number(self.value * _raw(other))
-
-    def __truediv__(self, other: Value) -> Number:
-        return Number(self.value / _raw(other))
-
-    def __radd__(self, other: float) -> Number:
-        return Number(other + self.value)
-
-    def __rsub__(self, other: float) -> Number:
-        return Number(other - self.value)
-
-    def __rmul__(self, other: float) -> Number:
-        return Number(other * self.value)
+    __add__ = __radd__ = _arithmetic(operator.add)
+    __mul__ = __rmul__ = _arithmetic(operator.mul)
+    __sub__, __truediv__ = _arithmetic(operator.sub), _arithmetic(operator.truediv)
+    __rsub__ = _arithmetic(lambda value, other: other - value)
+    __lt__, __gt__, equals = map(_comparison, (operator.lt, operator.gt, operator.eq))
 
     def __neg__(self) -> Number:
         return Number(-self.value)
-
-    def __lt__(self, other: float) -> Mask:
-        return Mask(self.value < other)
-
-    def __gt__(self, other: float) -> Mask:
-        return Mask(self.value > other)
-
-    def equals(self, other: float) -> Mask:
-        return Mask(self.value == other)
 
     def root(self) -> Number:
         """The square root."""
@@ -249,36 +234,22 @@ class Number:
         return Bits(self.value.view(np.uint64))
 
 
+def _wrapping(ufunc: np.ufunc) -> Callable[[Bits, Bits | int], Bits]:
+    def apply(self: Bits, other: Bits | int) -> Bits:
+        operand = other.value if isinstance(other, Bits) else np.uint64(other % 2**64)
+        return Bits(ufunc(self.value, operand))
+
+    return apply
+
+
 class Bits:
     """An array of uint64; arithmetic wraps around."""
 
     def __init__(self, value: Array) -> None:
         self.value = value
 
-    def _with(self, ufunc: np.ufunc, other: Bits | int) -> Bits:
-        operand = other.value if isinstance(other, Bits) else np.uint64(other % 2**64)
-        return Bits(ufunc(self.value, operand))
-
-    def __add__(self, other: Bits | int) -> Bits:
-        return self._with(np.add, other)
-
-    def __sub__(self, other: Bits | int) -> Bits:
-        return self._with(np.subtract, other)
-
-    def __and__(self, other: int) -> Bits:
-        return self._with(np.bitwise_and, other)
-
-    def __or__(self, other: int) -> Bits:
-        return self._with(np.bitwise_or, other)
-
-    def __xor__(self, other: Bits) -> Bits:
-        return self._with(np.bitwise_xor, other)
-
-    def __lshift__(self, count: int) -> Bits:
-        return self._with(np.left_shift, count)
-
-    def __rshift__(self, count: int) -> Bits:
-        return self._with(np.right_shift, count)
+    __add__, __sub__, __lshift__, __rshift__ = map(_wrapping, (np.add, np.subtract, np.left_shift, np.right_shift))
+    __and__, __or__, __xor__ = map(_wrapping, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 
     def bit(self, place: int) -> Mask:
         """The mask of elements whose bit `place` is set."""
