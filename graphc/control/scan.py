@@ -200,7 +200,8 @@ def _call_step(
     past: list[list[Node]],
 ) -> Returned:
     """The outputs and updates of the user's step, called with elements of sequences and previous values of states."""
-    priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+    pairs = zip(states, past, strict=True)
+    priors = [history[state.depth + tap] for state, history in pairs for tap in state.taps]
     _name(fn, [*elements, *priors])
     operands = [*elements, *priors, *given]
     names = [node.name or str(node.type) for node in operands]
@@ -350,11 +351,6 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
     return shortest
 
 
-def _priors(state: State, history: Sequence[Node]) -> list[Node]:
-    """The previous values of a state that a step reads, one for each tap."""
-    return [history[state.depth + tap] for tap in state.taps]
-
-
 # --- results of a step ------------------------------------------------------------------------------------------------
 
 
@@ -367,7 +363,8 @@ def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
 
 
 def _returned(fn: Callable[..., Any], value: Any) -> Returned:
-    several = isinstance(value, list | tuple) and not _is_updates(value) and any(_is_special(part) for part in value)
+    several = isinstance(value, list | tuple) and not _is_updates(value)
+    several = several and any(isinstance(part, until | list | tuple) or _is_updates(part) for part in value)
     parts = list(value) if several else [value]
     condition = parts.pop().condition if isinstance(parts[-1], until) else None
     updates: dict[Node, Node] = {}
@@ -393,10 +390,6 @@ def _output(fn: Callable[..., Any], value: Any) -> Node:
             f"scan: the step {title(fn)} returns {value!r}, which is no tensor; it returns outputs, then updates of "
             "shared variables where there are any, then until() where it has one"
         ) from error
-
-
-def _is_special(part: Any) -> bool:
-    return isinstance(part, until | list | tuple) or _is_updates(part)
 
 
 def _is_updates(part: Any) -> bool:

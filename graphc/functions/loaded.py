@@ -235,8 +235,10 @@ def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile
             if row["fingerprint"] == fitting:
                 return _taken(opened, row, Key(graph_text(opened, header), settings, fitting), header)
     if not recompile:
-        own = Key("", settings, made_fingerprint())
-        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, own)}")
+        own, kept = Key("", settings, made_fingerprint()), header["codes"]
+        lines = [line for row in kept for line in difference(own, Key("", row["settings"], row["fingerprint"]))]
+        why = "\n".join(lines) or "  it was saved without code"
+        raise CacheMissError(f"{opened.path} has no code for this process\n{why}")
     return None
 
 
@@ -256,12 +258,6 @@ def _taken(opened: Opened, row: Mapping[str, Any], key: Key, header: Mapping[str
     report = Report(key.settings["name"])
     report.key = key.digest
     return Lookup(key, report, entry, constants_of(opened, header))
-
-
-def _differences(header: Mapping[str, Any], own: Key) -> str:
-    rows: Sequence[Any] = header["codes"]
-    lines = [line for row in rows for line in difference(own, Key(own.graph, row["settings"], row["fingerprint"]))]
-    return "\n".join(lines) or "  it was saved without code"
 
 
 # --- jitted functions -------------------------------------------------------------------------------------------------

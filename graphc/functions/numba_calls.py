@@ -227,7 +227,9 @@ def intrinsic(address: int, roles: Sequence[tuple[bool, Any]], wanted: Mapping[i
                     builder.store(context.data_model_manager[kind].as_data(builder, value), room)
                     value = _untyped(builder, room)
                 passed.append(value)
-            status = _call_address(builder, address, passed)
+            kind = ir.FunctionType(ir.IntType(64), [value.type for value in passed])
+            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), kind.as_pointer())
+            status = builder.call(function, passed)
             results = [context.data_model_manager[kind].from_data(builder, builder.load(room)) for kind, room in places]
             return context.make_tuple(builder, signature.return_type, [status, *results])
 
@@ -243,11 +245,6 @@ def _room(context: Any, builder: Any, kind: Any) -> Any:
 
 def _untyped(builder: Any, address: Any) -> Any:
     return builder.bitcast(address, _cgutils.voidptr_t)
-
-
-def _call_address(builder: Any, address: int, args: Sequence[Any]) -> Any:
-    kind = ir.FunctionType(ir.IntType(64), [value.type for value in args])
-    return builder.call(builder.inttoptr(ir.Constant(ir.IntType(64), address), kind.as_pointer()), args)
 
 
 HOOKS.as_numba = as_numba

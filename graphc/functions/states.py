@@ -308,7 +308,10 @@ def copy_function(
     swap = {leaf: swap[old] for leaf, old in held.items()}
     shown = name or f"{function.name} copy"
     if isinstance(function, Stateful):
-        fresh = {place: _fresh(function.call.inputs[place], leaf) for place, leaf in function.states.items()}
+        fresh = dict(function.states)  # one in a container stays, others begin with the initial value
+        for place in fresh:
+            if not hasattr(function.call.inputs[place].value, "storage"):
+                fresh[place] = _variable_of(function.call.inputs[place])
         own = {leaf: fresh[place] for place, leaf in function.states.items()}
         inner = copy_function(function.whole, {**own, **swap}, delete_updates, shown, profile)
         states = {place: swap.get(leaf, leaf) for place, leaf in fresh.items()}
@@ -344,11 +347,6 @@ def reduced(function: Function) -> tuple[Any, ...]:
     mode = getattr(function, "checks", function.mode)
     profiled = function.profile is not None
     return restored, (mode, packed(function.kernel), function.call, profiled, function.name, function.trust_input)
-
-
-def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:
-    """The variable of a state in a copy: the same where it is in a container, else a new one with the initial value."""
-    return leaf if hasattr(record.value, "storage") else _variable_of(record)
 
 
 def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable], held: Collection[Node]) -> None:

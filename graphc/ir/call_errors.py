@@ -235,9 +235,5 @@ def _takes(function: FunctionType, args: Sequence[Any]) -> tuple[list[str] | Non
     named = [each.name for each in plain if each.kind not in (each.VAR_POSITIONAL, each.POSITIONAL_ONLY)]
     written = str(signature.replace(parameters=plain, return_annotation=empty))
     is_open = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values())
-    return None if is_open else [*named, *(name for init in inits[1:] for name in _own_names(init))], written
-
-
-def _own_names(init: Callable[..., Any]) -> list[str]:
-    """The keyword parameters of a base class's `__init__`."""
-    return [name for name in import_module("inspect").signature(init).parameters if name not in ("self", "args")]
+    inherited = (name for init in inits[1:] for name in inspect.signature(init).parameters)
+    return None if is_open else [*named, *(name for name in inherited if name not in ("self", "args"))], written
