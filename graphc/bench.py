@@ -176,7 +176,7 @@ def _embedding() -> Program:
     return Program([ids], [cost], {table: table - 0.1 * grad(cost, table)})
 
 
-XOR = [np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0.0, 1, 1, 0])]
+XOR = (np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0.0, 1, 1, 0]))
 WORKLOADS = {
     workload.name: workload
     for workload in (
