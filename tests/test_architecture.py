@@ -130,7 +130,7 @@ ON_TOP = {
         "ir.interpret": "interpret",
         "ir.node": "LEAVES Size constant_value variable",
         "ir.walk": "as_size_node",
-        "ops.checked": "checked",
+        "ops.identity": "checked",
         "ops.derivative": "overridden",
         "startup.record": "record",
     },
@@ -364,7 +364,7 @@ codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch control.updates functions.wrappers inspection ir.expression ir.parse ir.pickling
-lax loopir.ir loopir.operators numpy ops.conv ops.fourier ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
+lax loopir.ir loopir.operators numpy ops.conv ops.lines ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
 session tensor.dispatch tensor.forms testing theano tracing
 """
 

@@ -189,7 +189,7 @@ assert "logaddexp_of_zero" in f.explain()
 OPS, CODEGEN = "graphc/ops", "graphc/codegen"
 PLACES = (
     ("op", f"{OPS}/scalar.py", '_unary("expm1", '),
-    ("rule", "graphc/rewrite/rules/stable.py", "    # sigmoids\n"),
+    ("rule", "graphc/rewrite/stable.py", "    # sigmoids\n"),
     ("pass", f"{CODEGEN}/transform/simplify.py", "def name_once("),
     ("step", f"{CODEGEN}/transform/simplify.py", '    ("unroll_once", '),
     ("routine", f"{OPS}/linalg/equations.py", "# --- constant diagonals"),

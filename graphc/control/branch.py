@@ -19,7 +19,8 @@ from graphc.ir.body import item, opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
 from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
-from graphc.ops.elementwise import Number, as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.questions import Number
 from graphc.ops.shape import broadcast_to
 from graphc.trees import as_list
 

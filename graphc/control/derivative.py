@@ -12,7 +12,7 @@ backward scan:
 The backward scan carries the cotangent of each state and, for each constant, the sum of its cotangents so far; the
 cotangents of sequences are its outputs. It reads the sequences, the cotangents of the forward outputs, and the *kept*
 values that the derivative uses: states, and intermediate values that are expensive to recompute. Kept values become
-additional outputs of the forward scan, which is a new node; `rewrite.scans` merges it with the original. Nothing is
+additional outputs of the forward scan, which is a new node; `rewrite.loops` merges it with the original. Nothing is
 kept of a `recomputed` loop within a step (checkpointing): the backward scan runs it again.
 """
 

@@ -18,8 +18,8 @@ from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ir.source_lines import TRACE
-from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
+from graphc.ops.identity import Frame, attached
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import guard_axis, label
 from graphc.startup.hooks import HOOKS

@@ -27,8 +27,8 @@ from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, 
 from graphc.ir.source_lines import TRACE, written
 from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, cast_safely, elementwise
+from graphc.ops.identity import checked
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import scan_node

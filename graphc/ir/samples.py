@@ -33,6 +33,7 @@ class Sample:
 
 
 Row: TypeAlias = "tuple[str, Callable[..., Any], *tuple[Argument | tuple[int, ...], ...]]"
+"""A name, a function, and its arguments; a shape stands for an array of floats."""
 
 
 class Samples(Sequence[Sample]):
@@ -55,8 +56,7 @@ class Samples(Sequence[Sample]):
 
 
 def samples(*rows: Row, others: Sequence[Row] = ()) -> Samples:
-    """Samples as rows of a table: the name, the function, and the arguments, a shape standing for an array of floats.
-    others: samples without a derivative."""
+    """Samples as rows of a table. others: those without a derivative."""
 
     def build() -> Iterable[Sample]:
         for differentiable, own in ((True, rows), (False, others)):

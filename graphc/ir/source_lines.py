@@ -173,12 +173,12 @@ class Trace(_local):
     """The tracing state of a thread. depth: nesting of the traced functions being called. levels: an object for each of
     them; an array is written to only where it was made. scalars: tensors without axes made meanwhile, which the program
     must not hash. refused: the last error about an unknown value, with its line; NumPy drops such errors and raises its
-    own. at_hand: the sizes of the arguments (`ops.at_hand`); None without. asked_of: the descriptions of the arguments
+    own. at_hand: the sizes of the arguments (ops.questions); None without. asked_of: the descriptions of the arguments
     that the value in the last error follows from. has_asked_class: the program has asked for the class of an argument
     without axes, which is an array or a number of NumPy's. seeded: the outermost level in which the program has called
     np.random.seed. may_draw: it may draw without. watch: a context around each call of a step, a branch or an
     element, which is traced once and runs many times: what it draws is an error. strict: called with each node that is
-    made, which it returns unless its sizes disagree (`ops.at_hand.agreeing`); None without."""
+    made, which it returns unless its sizes disagree (`ops.questions.agreeing`); None without."""
 
     def __init__(self) -> None:
         self.depth = 0

@@ -2,35 +2,21 @@
 what is in LATER."""
 
 from graphc.ir.node import OPS
-from graphc.ops import (
-    again,
-    assemble,
-    branch,
-    checked,
-    derivative,
-    index,
-    questions,
-    recur,
-    reduce,
-    scalar,
-    scan,
-    shape,
-)  # fmt: skip
+from graphc.ops import branch, derivative, identity, index, questions, recur, reduce, scalar, scan, shape  # fmt: skip
 from graphc.ops.linalg import products
 from graphc.startup.hooks import telling
 
 __all__ = [
-    "again", "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce",
+    "branch", "derivative", "identity", "index", "products", "questions", "recur", "reduce",
     "scalar", "scan", "shape",
 ]  # fmt: skip
 
 LATER = {
     "conv": "conv",
     "windows": "inc_windows join_windows segment_of segment_sum windows",
-    "order": "argsort argtop lexorder searchsorted_left searchsorted_right sort top",
-    "fourier": "fourier",
-    "linalg.factor": "cholesky inverse_of_factor lu lu_of_any triangular_solve",
-    "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete qr_order svd svd_full svdvals",
+    "lines": "argsort argtop fourier lexorder searchsorted_left searchsorted_right sort top",
+    "linalg.factor": "cholesky eig eigh eigvals eigvalsh inverse_of_factor lu lu_of_any qr qr_complete qr_order svd"
+    " svd_full svdvals triangular_solve",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",
     "linalg.matrices": "cofactors det detsign inverse logabsdet solve",
 }

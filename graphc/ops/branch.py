@@ -15,8 +15,9 @@ What a body refuses, this node refuses only where that body is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 from graphc.arrays.dtypes import is_float
@@ -38,7 +39,6 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
-    lazy_format,
     literal,
     make,
     tuple_of,
@@ -56,8 +56,8 @@ from graphc.ir.walk import (
     type_sizes,
 )
 from graphc.ops.index import subtensor
-from graphc.ops.scan import SCAN, loop_of, steps_of
-from graphc.ops.shape import broadcast_to, equality_guard, label, label_op
+from graphc.ops.scan import SCAN, fitting, loop_of, steps_of
+from graphc.ops.shape import broadcast_to, label_op
 from graphc.startup.record import record
 
 SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "cast", "less", "less_equal", "equal"}
@@ -158,13 +158,10 @@ def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> lis
     return list(found)
 
 
-def _all_guards(node: Node) -> Iterator[Guard]:
-    params, operands = node.attrs["then"].params, node.args[1:]
-    known, what = dict(zip(params, operands, strict=True)), label_op(node)
-    for operand, param in zip(operands, params, strict=True):
-        for axis, (size, wanted) in enumerate(zip(operand.type.shape, param.type.shape, strict=True)):
-            text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
-            yield from equality_guard(size, outside(wanted, known), lazy_format(text, what, label(operand), axis))
+def _guards(node: Node) -> Sequence[Guard]:
+    params, operands, what = node.attrs["then"].params, node.args[1:], label_op(node)
+    known = dict(zip(params, operands, strict=True))
+    return [guard for x, param in known.items() for guard in fitting(what, param, param.type.shape, x, known)]
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------
@@ -175,20 +172,15 @@ def _eval(node: Node, condition: Array, *values: Array) -> Any:
     return run_steps(steps_of(body), dict(zip(body.params, values, strict=True)))
 
 
-def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
-    derived: Sequence[Node | None] = FUNCTIONS["cond_vjps"](node, cotangents, wanted)
-    return derived
-
-
 COND = define_op(
     "cond",
     infer=_infer,
     eval=_eval,
     lower=lambda node: Branch(node.attrs["then"], node.attrs["orelse"]),
-    guards=lambda node: list(_all_guards(node)),
+    guards=_guards,
     cost=100.0,
     doc="Of two bodies the one that a condition chooses.",
-    vjps=_vjps,
+    vjps=lambda *args: FUNCTIONS["cond_vjps"](*args),  # noqa: PLW0108 - it is defined later
 )
 
 
@@ -337,13 +329,13 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
             done[node] = renamed(make(COND, args, new.attrs), node)
         elif node.op is ITEM and node.args[0].op is COND:
             (whole,) = node.args
-            if _is_size(node) and (size := _as_where(done[whole], used[whole].index(node.attrs["index"]))) is not None:
-                done[node] = size
-                continue
-            done[node] = renamed(item(done[whole], used[whole].index(node.attrs["index"])), node)
+            place = used[whole].index(node.attrs["index"])
+            size = _as_where(done[whole], place) if _is_size(node) else None
+            done[node] = renamed(item(done[whole], place), node) if size is None else size
         else:
             args = [done.get(arg, arg) for arg in node.args]
-            attrs = {**node.attrs, **{name: _sunk_body(body) for name, body in bodies_of(node).items()}}
+            bodies = {name: make_body(b.params, sink_into_branches(b.results)) for name, b in bodies_of(node).items()}
+            attrs = {**node.attrs, **bodies}
             same = args == [*node.args] and attrs == node.attrs
             done[node] = node if same else renamed(make(node.op, args, attrs), node)
     at_hand.difference_update(own)
@@ -464,10 +456,6 @@ def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> 
     return rebuilt(kept, node)
 
 
-def _sunk_body(body: Body) -> Body:
-    return make_body(body.params, sink_into_branches(body.results))
-
-
 @record(eq=False)
 class _Reach:
     """The nodes that others need beyond those at hand, with the bodies of `cond` opened."""
@@ -505,14 +493,18 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
     bits = {node: 1 << number for number, node in enumerate(shared)}
     closures: dict[Node, int] = {}
     both: dict[Node, int] = {}
+
+    def union(nodes: Sequence[Node]) -> int:
+        return reduce(or_, map(closures.__getitem__, nodes), 0)
+
     for node in order:
         needs = reach.needs(node)
         if needs and node.op is COND:
-            then, orelse = (_union(results, closures) for results in reach.opened(node))
+            then, orelse = (union(results) for results in reach.opened(node))
             both[node] = then & orelse
-            closure = _union(_unconditional(node), closures) | both[node]
+            closure = union(_unconditional(node)) | both[node]
         else:
-            closure = _union(needs, closures)
+            closure = union(needs)
         closures[node] = closure | bits.get(node, 0)
     found: set[Node] = set()
     pending = list(roots)
@@ -528,13 +520,6 @@ def _unconditional(node: Node) -> list[Node]:
     """The operands of a `cond` that are needed whichever branch is taken: the condition, and sizes that are computed
     ahead."""
     return [node.args[0], *(arg for arg in node.args[1:] if arg.op is ITEM and arg.args[0].attrs.get("state") == AHEAD)]
-
-
-def _union(nodes: Sequence[Node], closures: dict[Node, int]) -> int:
-    union = 0
-    for node in nodes:
-        union |= closures[node]
-    return union
 
 
 def _members(bits: int, numbered: Sequence[Node]) -> Iterator[Node]:

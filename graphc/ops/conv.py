@@ -17,6 +17,7 @@ the derivatives by images and by kernels are convolutions. A kernel is flipped w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from graphc.ir import sizes
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, Strided
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Size, Type, define_op, describe, lazy_text, make
-from graphc.ir.samples import Argument, Sample, Samples
+from graphc.ir.samples import Argument, Row, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
 from graphc.ops.shape import (
@@ -108,9 +109,8 @@ def _guards(node: Node) -> Sequence[Guard]:
     x, w = node.args[:2]
     what = f"{label_op(node)} of {_label(x)} with {_label(w)}"
     guards = equality_guard(x.type.shape[1], w.type.shape[0], f"{what}: {{left}} groups of channels, and {{right}}")
-    guards += equality_guard(
-        x.type.shape[2], w.type.shape[2], f"{what}: the images have {{left}} channels in a group, the kernels {{right}}"
-    )
+    text = f"{what}: the images have {{left}} channels in a group, the kernels {{right}}"
+    guards += equality_guard(x.type.shape[2], w.type.shape[2], text)
     axes = axes_of(node)
     for number, axis in enumerate(axes):
         if axis.high is None:
@@ -118,15 +118,13 @@ def _guards(node: Node) -> Sequence[Guard]:
         taken, room = extent(axis.taps, axis.dilation), padded(axis)
         if isinstance(taken, int) and isinstance(room, int) and taken <= room:
             continue
-        message = (
-            f"{what}: the kernel takes {{left}} elements along spatial axis {number}, the padded image has {{right}}"
-        )
-        guards.append(Guard(taken, "<=", room, message))
+        text = f"{what}: the kernel takes {{left}} elements along spatial axis {number}, the padded image has {{right}}"
+        guards.append(Guard(taken, "<=", room, text))
     return [*guards, *naturals_guard([1 if axis.high is not None else axis.count for axis in axes], what)]
 
 
 def _label(node: Node) -> str:
-    """The name of the convolved array, without what put its channels into groups."""
+    """The convolved array's name, below what put its channels into groups."""
     return label_origin(below_broadcasts(node, ("reshape", "cast"), named=False))
 
 
@@ -191,14 +189,10 @@ def _passed(node: Node) -> Sequence[Passed]:
     order = order_of(node)
     result = Result(0, tuple(order.index(place) if place in order else None for place in (0, 1, 2, *places)))
     images, groups, outs = x.type.shape[0], x.type.shape[1], w.type.shape[1]
-    passed: list[Passed] = [*map(Extent, (images, groups, outs, x.type.shape[2]))]
-    passed += [Strided(x, (0, 1, 2, *places)), Strided(w, (0, 1, 2, *places)), result]
-    for _ in range(MOST_SPATIAL - rank):
-        passed += [*map(Extent, (1, 1, 1, 1, 1, 1, 0))]
-    for axis in axes_of(node):
-        numbers = axis.size, axis.taps, axis.count, axis.stride, axis.dilation, axis.spread, axis.low
-        passed += [*map(Extent, numbers)]
-    return passed
+    axes = (*[ConvAxis(1, 1, 1, 1, 1, 1, 0, None)] * (MOST_SPATIAL - rank), *axes_of(node))
+    numbers = ((axis.size, axis.taps, axis.count, axis.stride, axis.dilation, axis.spread, axis.low) for axis in axes)
+    operands = Strided(x, (0, 1, 2, *places)), Strided(w, (0, 1, 2, *places)), result
+    return [*map(Extent, (images, groups, outs, x.type.shape[2])), *operands, *map(Extent, chain(*numbers))]
 
 
 PLACED = 8
@@ -220,12 +214,7 @@ def _symbol(node: Node) -> str:
     return f"gc_{'conv' if has_one else 'grouped_conv'}_{SUFFIXES[node.type.dtype]}"
 
 
-CONVOLUTION = Call(
-    _symbol,
-    _passed,
-    lambda node: (*node.type.shape, *node.args[1].type.shape[2:]),
-    by_rows=_by_images,
-)
+CONVOLUTION = Call(_symbol, _passed, lambda node: (*node.type.shape, *node.args[1].type.shape[2:]), by_rows=_by_images)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
@@ -304,9 +293,8 @@ def convolve(
     flipped where a dilation is negative, has to fit into the padded image. Raises ShapeError where it is known not to.
     """
     rank = x.ndim - 3
-    given = zip(
-        x.type.shape[3:], w.type.shape[3:], strides, dilations, spreads or (1,) * rank, lows, highs, strict=True
-    )
+    shapes, steps = (x.type.shape[3:], w.type.shape[3:]), (strides, dilations, spreads or (1,) * rank)
+    given = zip(*shapes, *steps, lows, highs, strict=True)
     axes = []
     for number, (size, taps, stride, dilation, spread, low, high) in enumerate(given):
         whole = sizes.add(sizes.add(extent(size, spread), low), high)
@@ -323,9 +311,10 @@ def convolve(
     return make_conv(x, w, axes)
 
 
-def _sample(name: str, x: tuple[int, ...], w: tuple[int, ...], strides: Any = (), dilations: Any = (), pad: Any = (),
-            spreads: Any = (), kind: Any = "float", order: Any = ()) -> Sample:  # fmt: skip
-    rank = len(x) - 3
+def _sample(
+    name: str, x: Any, w: Any, strides: Any = (), dilations: Any = (), pad: Any = (), spreads: Any = (), order: Any = ()
+) -> Row:
+    rank = len(getattr(x, "shape", x)) - 3
     ones, none = (1,) * rank, (0,) * rank
 
     def build(images: Node, kernels: Node) -> Node:
@@ -333,7 +322,7 @@ def _sample(name: str, x: tuple[int, ...], w: tuple[int, ...], strides: Any = ()
         found = convolve(images, kernels, strides or ones, dilations or ones, lows, highs, spreads or ones)
         return in_order(found, order) if order else found
 
-    return Sample(name, build, (Argument(x, kind), Argument(w, kind)), differentiable=kind == "float")
+    return name, build, x, w
 
 
 define_op(
@@ -344,22 +333,20 @@ define_op(
     vjp=_vjp,
     guards=_guards,
     cost=8.0,
-    samples=Samples(
-        lambda: (
-            _sample("a line", (2, 1, 2, 5), (1, 3, 2, 2)),
-            _sample("an image", (1, 1, 2, 4, 5), (1, 2, 2, 2, 3)),
-            _sample("padded", (1, 1, 1, 3, 4), (1, 2, 1, 2, 3), pad=((1, 2), (0, 1))),
-            _sample("strides", (1, 1, 1, 5, 6), (1, 1, 1, 2, 3), strides=(2, 3), pad=((1, 0), (0, 2))),
-            _sample("flipped", (1, 1, 1, 4, 5), (1, 1, 1, 2, 3), dilations=(-1, -2)),
-            _sample("dilated", (1, 1, 1, 5), (1, 1, 1, 2), dilations=(3,), strides=(2,), pad=((2,), (1,))),
-            _sample("spread", (1, 1, 2, 3), (1, 2, 2, 3), spreads=(2,), pad=((1,), (1,))),
-            _sample("groups", (2, 2, 1, 4), (2, 1, 1, 3)),
-            _sample("a volume", (1, 1, 1, 2, 3, 3), (1, 1, 1, 2, 2, 1)),
-            _sample("no images", (0, 1, 1, 3), (1, 1, 1, 2)),
-            _sample("no channels", (1, 1, 0, 3), (1, 2, 0, 2)),
-            _sample("ints", (1, 1, 2, 4), (1, 2, 2, 2), kind="int"),
-            _sample("channels last", (2, 1, 2, 4, 3), (1, 3, 2, 2, 2), order=(0, 3, 4, 2)),
-        )
+    samples=samples(
+        _sample("a line", (2, 1, 2, 5), (1, 3, 2, 2)),
+        _sample("an image", (1, 1, 2, 4, 5), (1, 2, 2, 2, 3)),
+        _sample("padded", (1, 1, 1, 3, 4), (1, 2, 1, 2, 3), pad=((1, 2), (0, 1))),
+        _sample("strides", (1, 1, 1, 5, 6), (1, 1, 1, 2, 3), strides=(2, 3), pad=((1, 0), (0, 2))),
+        _sample("flipped", (1, 1, 1, 4, 5), (1, 1, 1, 2, 3), dilations=(-1, -2)),
+        _sample("dilated", (1, 1, 1, 5), (1, 1, 1, 2), dilations=(3,), strides=(2,), pad=((2,), (1,))),
+        _sample("spread", (1, 1, 2, 3), (1, 2, 2, 3), spreads=(2,), pad=((1,), (1,))),
+        _sample("groups", (2, 2, 1, 4), (2, 1, 1, 3)),
+        _sample("a volume", (1, 1, 1, 2, 3, 3), (1, 1, 1, 2, 2, 1)),
+        _sample("no images", (0, 1, 1, 3), (1, 1, 1, 2)),
+        _sample("no channels", (1, 1, 0, 3), (1, 2, 0, 2)),
+        _sample("channels last", (2, 1, 2, 4, 3), (1, 3, 2, 2, 2), order=(0, 3, 4, 2)),
+        others=[_sample("ints", Argument((1, 1, 2, 4), "int"), Argument((1, 2, 2, 2), "int"))],
     ),
     doc="Sums of products of images with kernels that are moved over them, for each group of channels.",
     batch=_batch,

@@ -10,7 +10,8 @@ away when a function is made (`without_overrides`), so that neither the compiler
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
+from itertools import chain
 from operator import or_
 from typing import Any, Literal, TypeAlias
 
@@ -81,9 +82,11 @@ def grad_scale(x: Any, multiplier: Any) -> Node:
     """
     node = as_node(x)
     if isinstance(multiplier, Node):
-        return overridden([node], [node], lambda inputs, results, given, wanted: [_scaled(node, given[0], multiplier)])[
-            0
-        ]
+
+        def rule(inputs: Any, results: Any, cotangents: Mapping[int, Node], wanted: Any) -> list[Node]:
+            return [_scaled(node, cotangents[0], multiplier)]
+
+        return overridden([node], [node], rule)[0]
     return make(GRAD_SCALE, (node,), {"multiplier": float(multiplier)})
 
 
@@ -148,7 +151,7 @@ KEPT_CONNECTED = _identity(
     "x, which counts as connected, though no derivative goes through it.",
 )
 IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "kept_connected", "checkpoint_name")
-"""Ops whose value is that of their argument (`named` is in again.py)."""
+"""Ops whose value is that of their argument (`named` is in identity.py)."""
 
 
 # Values of any ops ----------------------------------------------------------------------------------------------------
@@ -176,7 +179,11 @@ def overriding(count: int, rule: Rule, user: Any = None) -> Op:
     evaluate.made = overriding, (count, rule, user)  # type: ignore[attr-defined]  # how a pickle, and a batch, makes it anew
     if user is not None:
         evaluate.user, evaluate.hidden = user, count  # type: ignore[attr-defined]  # as an owner shows it (theano/owners.py)
-    return Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
+
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        return tuple_of([value.type for value in args[:count]])
+
+    return Op(NAME, infer, evaluate, _no_lowering, vjps=vjps, cost=0.0)
 
 
 def overridden(
@@ -201,10 +208,6 @@ def overridden(
     for result, value in zip(results, values, strict=True):
         result.name = value.name
     return results
-
-
-def _tuple_of_values(count: int) -> Callable[[Sequence[Node], Attributes], Type]:
-    return lambda args, attrs: tuple_of([value.type for value in args[:count]])
 
 
 def _no_lowering(node: Node) -> Lowering:
@@ -274,17 +277,12 @@ def without_overrides(roots: Sequence[Node]) -> list[Node]:
 
 
 # --- shifts -----------------------------------------------------------------------------------------------------------
-# What is subtracted before exponentials, and cancels: derivatives need not go through it.
-#
-# In: nodes to be differentiated. Out: equal nodes, in which such shifts are held.
-#
-# `m + log(exp(a - m) + exp(b - m))` with m = maximum(a, b), written out so that nothing overflows, does not depend on
-# m,
-# nor does `exp(x - m) / sum(exp(x - m))`. Their derivatives by m are differences of equal numbers, for which the
-# exponentials are multiplied once more, and the maximum differentiated, ties and all. Of each value it is found out
-# here
-# how it contains a shift: with a multiple of it added, or multiplied by a power of its exponential. Where that comes to
-# nothing the shift is held, in this value alone: elsewhere m is differentiated as ever.
+# In: nodes to be differentiated. Out: equal nodes, in which shifts are held: what is subtracted before exponentials,
+# and cancels. `m + log(exp(a - m) + exp(b - m))` with m = maximum(a, b), written out so that nothing overflows, does
+# not depend on m, nor does `exp(x - m) / sum(exp(x - m))`. Their derivatives by m are differences of equal numbers, for
+# which the exponentials are multiplied once more, and the maximum differentiated, ties and all. A value contains a
+# shift with a multiple of it added, or multiplied by a power of its exponential. Where that comes to nothing the shift
+# is held, in this value alone: elsewhere m is differentiated as ever.
 
 
 Axes: TypeAlias = "tuple[int | None, ...]"
@@ -483,11 +481,11 @@ def _split_masks(node: Node, known: dict[Node, Parts]) -> Parts:
     parts = [known[arg] for arg in _factors(node)]
     if name == "where" and parts:
         ((masks, value),) = parts
-        return _each_once([(node.args[0], scalar_number(node.args[1]) != 0)], masks), value
+        return (*dict.fromkeys([(node.args[0], scalar_number(node.args[1]) != 0), *masks]),), value
     if not any(masks for masks, _ in parts):
         return (), node
     if name == "mul":
-        return _each_once(*(masks for masks, _ in parts)), make(node.op, [value for _, value in parts])
+        return (*dict.fromkeys(chain(*(masks for masks, _ in parts))),), make(node.op, [value for _, value in parts])
     if name == "add":
         return _of_sum(node, *parts)
     ((masks, value),) = parts
@@ -499,11 +497,6 @@ def _split_masks(node: Node, known: dict[Node, Parts]) -> Parts:
     if _is_view(node):
         masks = tuple((make(node.op, (condition, *node.args[1:]), node.attrs), wanted) for condition, wanted in masks)
     return masks, renamed(make(node.op, (value, *node.args[1:]), node.attrs), node)
-
-
-def _each_once(*several: Sequence[Mask]) -> tuple[Mask, ...]:
-    """The masks, each once."""
-    return tuple(dict.fromkeys(mask for masks in several for mask in masks))
 
 
 def _of_sum(node: Node, left: Parts, right: Parts) -> Parts:
@@ -518,10 +511,8 @@ def _of_sum(node: Node, left: Parts, right: Parts) -> Parts:
 
 def _all_of(masks: Sequence[Mask]) -> Node:
     """The condition that all masks let an element through."""
-    first, *rest = (condition if wanted else elementwise("logical_not", condition) for condition, wanted in masks)
-    for condition in rest:
-        first = elementwise("logical_and", first, condition)
-    return first
+    conditions = [condition if wanted else elementwise("logical_not", condition) for condition, wanted in masks]
+    return reduce(partial(elementwise, "logical_and"), conditions)
 
 
 def _along(node: Node, condition: Node) -> Node | None:

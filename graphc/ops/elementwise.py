@@ -1,8 +1,8 @@
 """The common part of all scalar ops: dtypes, sizes, broadcasting, and the conversion of operands into nodes.
 
 In: the rows of the table (`graphc.ops.scalar`), and operands: nodes, NumPy arrays and scalars (strong dtypes), Python
-numbers and lists of them (weak, by kind only, as NumPy's NEP 50 has it). Out: `define` makes a row an op and a user
-function; `elementwise(name, *operands)` makes the node with every cast and broadcast spelled out as a node of its own.
+numbers and lists of them (weak, by kind only, as NumPy's NEP 50 has it). Out: `elementwise(name, *operands)` makes the
+node with every cast and broadcast spelled out as a node of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import (
+    BOOL,
+    DISCRETE,
+    DTYPES,
+    FLOATS,
     INTEGERS,
     SIGNED,
     Scalar as Number_,
@@ -29,26 +33,20 @@ from graphc.arrays.dtypes import (
 from graphc.arrays.numerics import convert
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
 from graphc.ir import sizes
-from graphc.ir.facts import below_broadcasts, is_never_zero
-from graphc.ir.lowering import Scalar
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.node import (
     CONSTANT,
-    FUNCTIONS,
     OPS,
     Array,
-    Attributes,
     Batch,
     Comparison,
     Constant,
     Guard,
-    Infer,
     Laws,
     Node,
     Scalar as Scalar_,
     Size,
-    Type,
     constant_value,
-    define_op,
     describe,
     describe_size,
     lazy_text,
@@ -56,31 +54,91 @@ from graphc.ir.node import (
     make,
     plain,
 )
-from graphc.ir.samples import Argument, Sample, Samples
-from graphc.ir.source_lines import TRACE, TRACED, OfArrays, by_program, program_line, traced_from
+from graphc.ir.source_lines import TRACE, TRACED, by_program, program_line, traced_from
 from graphc.ir.walk import as_size_node
-from graphc.ops.at_hand import asked_size, found as at_hand
-from graphc.ops.promotion import Operand, Rule
+from graphc.ops.questions import Number, asked_size, found as at_hand
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
+
+# --- promotion --------------------------------------------------------------------------------------------------------
+# The one dtype that an op casts its operands to, by NumPy's rules, from their dtypes and kinds of Python numbers:
+#
+#     ANY.compute(["int8", 2])            "int8": a Python number has a kind, and no dtype
+#     FLOAT.compute(["int8"])             "float32": the smallest float that holds it
+#     QUOTIENT.compute(["int8", "int8"])  "float64", as NumPy's true_divide
+
+
+Operand = str | Number_
+"""The facts that promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind
+(weak)."""
+
+
+@record()
+class Rule:
+    """The dtypes of an op.
+
+    compute(operands): the one dtype its arguments are cast to. accepts: the dtypes it exists for. result: the dtype of
+    the result where it is not that of the arguments. leading: dtypes of first arguments that do not take part.
+    """
+
+    compute: Callable[[Sequence[Operand]], str]
+    accepts: tuple[str, ...]
+    result: str | None = None
+    leading: tuple[str, ...] = ()
+
+
+def _common(operands: Sequence[Operand]) -> str:
+    return promote(*operands)
+
+
+def _of_numbers(operands: Sequence[Operand]) -> str:
+    """Promote as NumPy's ufuncs without a bool loop: bools count as int8."""
+    dtype = promote(*operands)
+    return "int8" if dtype == "bool" else dtype
+
+
+def _of_floats(operands: Sequence[Operand]) -> str:
+    """The smallest float dtype that NumPy finds a loop for: each operand asks for its own."""
+    numbers = [o for o in operands if not isinstance(o, str)]
+    strong = [o for o in operands if isinstance(o, str)]
+    if not strong:
+        return options.floatX
+    if any(map(is_float, strong)):
+        return promote(*map(floating, strong))
+    return promote(*(floating(promote(dtype, *numbers)) for dtype in strong))
+
+
+def _of_quotients(operands: Sequence[Operand]) -> str:
+    """Promote as NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
+    if not any(isinstance(o, str) for o in operands):
+        return options.floatX
+    dtype = promote(*operands)
+    return dtype if is_float(dtype) else "float64"
+
+
+ANY = Rule(_common, DTYPES)
+NO_BOOL = Rule(_common, INTEGERS + FLOATS)
+NUMBER = Rule(_of_numbers, INTEGERS + FLOATS)
+INTEGER = Rule(_common, INTEGERS)
+SHIFT = Rule(_of_numbers, INTEGERS)
+BITS = Rule(_common, DISCRETE)
+BITS64 = Rule(_common, ("uint64",))
+DRAWN = Rule(_common, ("uint64",), "float64")
+FLOAT = Rule(_of_floats, FLOATS)
+QUOTIENT = Rule(_of_quotients, FLOATS)
+DOUBLE = Rule(lambda operands: "float64", ("float64",))
+COMPARISON = Rule(_common, DTYPES, "bool")
+FLOAT_TEST = Rule(_of_floats, FLOATS, "bool")
+LOGIC = Rule(lambda operands: "bool", BOOL)
+CHOICE = Rule(_common, DTYPES, leading=("bool",))
+
 
 Partial = Callable[..., Any]
 """(cotangent, node, *args) -> the cotangent of one argument."""
 
 
 # --- Python's numbers -------------------------------------------------------------------------------------------------
-
-
-class Number(Scalar_):
-    """A scalar that stands for a Python number, which has a kind and no dtype of its own; nor has what Python's
-    operators make of it and of other numbers."""
-
-    __slots__ = ()
-
-    __getitem__, __array__ = OfArrays(Node.__getitem__), OfArrays(Node.__array__)
-    shape, dtype, ndim = OfArrays(Node.shape), OfArrays(Node.dtype), OfArrays(Node.ndim)
-    size, T = OfArrays(Node.size), OfArrays(Node.T)
 
 
 WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64": 0.0}
@@ -131,7 +189,7 @@ def _kept(name: str) -> Callable[..., Any]:
 SEQUENCES = (list, tuple, str, bytes)
 COMPARED = frozenset("__lt__ __le__ __gt__ __ge__ less less_equal greater greater_equal equal not_equal".split())
 """Methods and functions that compare integers exactly, whatever their dtypes."""
-INTEGERS_OF_FEWER_BITS = frozenset(INTEGERS) - {"int64"}
+FEWER_BITS = frozenset(INTEGERS) - {"int64"}
 
 
 def with_sizes_fitted(operands: Sequence[Any]) -> Sequence[Any]:
@@ -140,7 +198,7 @@ def with_sizes_fitted(operands: Sequence[Any]) -> Sequence[Any]:
     if Number not in map(type, operands):
         return operands
     dtypes = [str(getattr(each, "dtype", "")) for each in operands if not is_number(each)]
-    if not dtypes or not INTEGERS_OF_FEWER_BITS.issuperset(dtypes):
+    if not dtypes or not FEWER_BITS.issuperset(dtypes):
         return operands
     dtype = promote(*dtypes)
     return [_fitted(each, dtype) if type(each) is Number and each.type.dtype == "int64" else each for each in operands]
@@ -198,138 +256,10 @@ ROWS: dict[str, Row] = {}
 """Every scalar op that a user calls on operands, by name."""
 
 
-def define(row: Row) -> None:
-    """Add a row: its op, and its user function among `FUNCTIONS`."""
-    ROWS[row.name] = row
-    define_op(
-        row.name,
-        infer=_infer(row),
-        eval=_eval(row),
-        lower=_lower(row),
-        vjp=_vjp(row),
-        guards=equal_sizes,
-        laws=row.laws,
-        cost=row.cost,
-        samples=Samples(lambda: _samples(row)),
-        doc=row.doc,
-        batch=aligned,
-    )
-    FUNCTIONS[row.name] = user_function(row)
-
-
-def user_function(row: Row) -> Callable[..., Node]:
-    """The function of `row` on anything that converts to nodes."""
-
-    def function(*operands: Any) -> Node:
-        return elementwise(row.name, *operands)
-
-    function.__name__ = function.__qualname__ = row.name
-    function.__doc__ = row.doc
-    return function
-
-
-def _infer(row: Row) -> Infer:
-    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
-        if len(args) != row.arity:
-            raise GraphTypeError(f"{row.name} takes {plural(row.arity, 'argument', 'arguments')}, not {len(args)}")
-        if _alike(row, args):
-            first = args[0].type
-            return first if row.rule.result is None else Type(row.rule.result, first.shape)
-        dtype, leading = args[-1].type.dtype, row.rule.leading
-        right = [arg.type.dtype for arg in args] == [*leading, *[dtype] * (row.arity - len(leading))]
-        if not right or dtype not in row.rule.accepts:
-            raise GraphTypeError(f"{row.name} has no loop for {_list_types(args)}: cast the arguments")
-        return Type(row.rule.result or dtype, common_shape(row.name, args))
-
-    return infer
-
-
-def _eval(row: Row) -> Callable[..., Array]:
-    def evaluate(node: Node, *values: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(row.function(*values), dtype=node.type.dtype)
-
-    return evaluate
-
-
-def _lower(row: Row) -> Callable[[Node], Scalar]:
-    template = row.template
-    if isinstance(template, str):
-        always = Scalar(template)
-        return lambda node: always
-    made: dict[str, Scalar] = {}
-
-    def lower(node: Node) -> Scalar:
-        dtype = node.args[-1].type.dtype
-        if dtype not in made:
-            made[dtype] = Scalar(template(dtype))
-        return made[dtype]
-
-    return lower
-
-
-def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
-    partials = row.partials
-    if partials is None:
-        return None
-
-    def vjp(node: Node, cotangent: Node) -> list[Node | None]:
-        has_pole = row.has_pole is not None and row.has_pole(*node.args)
-
-        def passed_on(partial: Partial) -> Any:
-            return strong(cotangent, partial, node, *node.args) if has_pole else partial(cotangent, node, *node.args)
-
-        return [
-            passed_on(partial) if partial is not None and is_float(arg.type.dtype) else None
-            for partial, arg in zip(partials, node.args, strict=True)
-        ]
-
-    return vjp
-
-
-def strong(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
-    """Give partial(cotangent, node, *args), but 0 where the cotangent is 0, whatever the derivative is there. A partial
-    is linear in its cotangent: the derivative is what it makes of 1. It is left as it is where no cotangent is 0."""
-    derivative = None if is_never_zero(cotangent) else partial(1.0, node, *args)
-    if not isinstance(derivative, Node):
-        return partial(cotangent, node, *args)
-    return elementwise("strong_mul", cotangent, cast(derivative, cotangent.type.dtype))
-
-
-_SHAPE = (2, 3)
-
-
-def _samples(row: Row) -> tuple[Sample, ...]:
-    """One sample for each kind of argument that the op takes."""
-
-    def build(*args: Node) -> Node:
-        return elementwise(row.name, *args)
-
-    leading = (Argument(_SHAPE, "bool"),) * len(row.rule.leading)
-    count = row.arity - len(leading)
-    samples = []
-    if "float64" in row.rule.accepts:
-        domain = row.domain or ((-2.0, 2.0),) * count
-        floats = tuple(Argument(_SHAPE, "float", low, high) for low, high in domain)
-        samples.append(Sample(row.name, build, leading + floats, row.partials is not None))
-    if set(INTEGERS) & set(row.rule.accepts):
-        integers = row.integers or ((-7, 7),) * count
-        ints = tuple(Argument(_SHAPE, "int", low, high) for low, high in integers)
-
-        def build_whole(*args: Node) -> Node:
-            return build(*args) if "int64" in row.rule.accepts else build(*(cast(arg, "uint64") for arg in args))
-
-        samples.append(Sample(f"{row.name} of integers", build_whole, leading + ints, differentiable=False))
-    if "bool" in row.rule.accepts:
-        bools = (Argument(_SHAPE, "bool"),) * count
-        samples.append(Sample(f"{row.name} of bools", build, leading + bools, differentiable=False))
-    return tuple(samples)
-
-
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
 
-def _list_types(args: Sequence[Node]) -> str:
+def list_types(args: Sequence[Node]) -> str:
     return " and ".join(f"{describe_origin(arg)} of type {arg.type}" for arg in args)
 
 
@@ -365,11 +295,11 @@ def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
     holders = [args[0]] * len(shape)
     for arg in args[1:]:
         if arg.ndim != len(shape):
-            raise ShapeError(f"{name}: ranks differ: {_list_types((args[0], arg))}")
+            raise ShapeError(f"{name}: ranks differ: {list_types((args[0], arg))}")
         for axis, size in enumerate(arg.type.shape):
             if isinstance(size, int) and isinstance(shape[axis], int) and size != shape[axis]:
                 raise ShapeError(
-                    f"{name}: {_list_types((holders[axis], arg))}: "
+                    f"{name}: {list_types((holders[axis], arg))}: "
                     f"sizes {describe_size(shape[axis])} and {describe_size(size)} differ along axis {axis}"
                 )
             if isinstance(size, int) and not isinstance(shape[axis], int):
@@ -411,7 +341,7 @@ def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:
         wide = [size for size in aligned if not (isinstance(size, int) and size == 1)]
         numbers = [size for size in wide if isinstance(size, int)]
         if len(set(numbers)) > 1:
-            raise ShapeError(f"{name}: {_list_types(_differing(nodes, axis))} do not broadcast along axis -{axis}")
+            raise ShapeError(f"{name}: {list_types(_differing(nodes, axis))} do not broadcast along axis -{axis}")
         shape.append(numbers[0] if numbers else wide[0] if wide else 1)
     return tuple(reversed(shape))
 
@@ -427,18 +357,15 @@ def narrowed(nodes: Sequence[Node]) -> Sequence[Node]:
         made = node
         for place, size in enumerate(node.type.shape, -node.ndim):
             others = [each.type.shape[place] for each in nodes if each.ndim >= -place]
-            if not _is_computed(size) or all(sizes.equal(size, each) for each in others):
+            # Of the sizes of arguments `tracing` finds out itself that they broadcast.
+            is_computed = isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
+            if not is_computed or all(sizes.equal(size, each) for each in others):
                 continue
             if _at_hand(size) == 1 and any(_at_hand(each) not in (1, None) for each in others):
                 asked_size(size)
                 made = made.part((slice(None),) * (place + node.ndim) + (0, None))
         found.append(made)
     return found
-
-
-def _is_computed(size: Size) -> bool:
-    """True for a size that is none of an argument's: of these, `tracing` finds out itself that they broadcast."""
-    return isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
 
 
 def _at_hand(size: Size) -> int | None:
@@ -498,16 +425,9 @@ def shifted(attribute: str) -> Batch:
 # --- operands ---------------------------------------------------------------------------------------------------------
 
 
-def _has_strong(value: list[Any] | tuple[Any, ...]) -> bool:
-    """Tell whether a nested list holds anything that brings a dtype of its own: a node, a NumPy array or scalar."""
-    return any(
-        isinstance(item, (Node, np.ndarray, np.generic)) or (isinstance(item, (list, tuple)) and _has_strong(item))
-        for item in value
-    )
-
-
-def _holds_nodes(value: Any) -> bool:
-    return isinstance(value, Node) or (isinstance(value, (list, tuple)) and any(map(_holds_nodes, value)))
+def _holds(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """Tell whether a value, or an item of a nested list, is of one of these types."""
+    return isinstance(value, kinds) or (isinstance(value, (list, tuple)) and any(_holds(item, kinds) for item in value))
 
 
 def _array(value: Any) -> Array:
@@ -533,13 +453,13 @@ def _weigh(value: Any) -> Operand:
         return check_dtype(value.dtype)
     if isinstance(value, (bool, int, float)):
         return value
-    if isinstance(value, (list, tuple)) and _holds_nodes(value):
+    if isinstance(value, (list, tuple)) and _holds(value, Node):
         weights = [_weigh(item) for item in value]
         if TRACE.depth:  # the list becomes an array, as in NumPy: its numbers have a dtype
             weights = [each if isinstance(each, str) else str(np.asarray(each).dtype) for each in weights]
         return promote(*_settle(weights))
     array = _array(value)
-    if isinstance(value, (list, tuple)) and not _has_strong(value):
+    if isinstance(value, (list, tuple)) and not _holds(value, (Node, np.ndarray, np.generic)):
         if TRACE.depth:  # the list becomes an array, as in NumPy
             return options.floatX if array.dtype.kind == "f" else check_dtype(array.dtype)
         return {"b": False, "f": 0.0}.get(array.dtype.kind, 0)
@@ -556,16 +476,9 @@ def _settle(operands: Sequence[Operand]) -> list[Operand]:
 def convert_to(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit, but for `where`, which wraps them as NumPy's does."""
     if isinstance(value, Node):
-        if (
-            name != "where"
-            and type(value) is Number
-            and value.type.dtype == "int64"
-            and dtype in INTEGERS
-            and dtype != "int64"
-        ):
-            return _fitted(value, dtype)
-        return cast(value, dtype)
-    if isinstance(value, (list, tuple)) and _holds_nodes(value):
+        is_integer = type(value) is Number and value.type.dtype == "int64"
+        return (_fitted if is_integer and name != "where" and dtype in FEWER_BITS else cast)(value, dtype)
+    if isinstance(value, (list, tuple)) and _holds(value, Node):
         return cast(_stack(name, value, dtype), dtype)
     if isinstance(value, float) and dtype == "float64":
         return literal(value)
@@ -573,10 +486,9 @@ def convert_to(name: str, value: Any, dtype: str) -> Node:
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
             if not fits(number, dtype) and name != "where":
-                what, place = (
-                    (f"{name}: ", "") if not (name == "constant" and TRACE.depth) else ("", f" (at {program_line()})")
-                )
-                raise IntegerTooLarge(f"{what}Python integer {number} is out of bounds for {dtype}{place}")
+                text = f"Python integer {number} is out of bounds for {dtype}"
+                is_own = name == "constant" and TRACE.depth
+                raise IntegerTooLarge(f"{text} (at {program_line()})" if is_own else f"{name}: {text}")
     with np.errstate(all="ignore"):
         return literal(array.astype(dtype, copy=False))
 
@@ -586,7 +498,7 @@ def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:
     rows = [convert_to(name, item, dtype) for item in items]
     for row in rows[1:]:
         if row.ndim != rows[0].ndim:
-            raise ShapeError(f"the items of a list differ in rank: {_list_types((rows[0], row))}")
+            raise ShapeError(f"the items of a list differ in rank: {list_types((rows[0], row))}")
     order = ("x", *range(rows[0].ndim))
     raised = [make(OPS["dimshuffle"], (row,), {"order": order}) for row in rows]
     return make(OPS["concatenate"], raised, {"axis": 0}) if len(raised) > 1 else raised[0]
@@ -658,7 +570,7 @@ def elementwise(name: str, *operands: Any) -> Node:
     row = ROWS[name]
     if len(operands) != row.arity:
         raise GraphTypeError(f"{name}() takes {plural(row.arity, 'argument', 'arguments')}, not {len(operands)}")
-    if _alike(row, operands):
+    if alike(row, operands):
         checks = name == "pow" and operands[0].dtype in SIGNED
         return make(OPS[name], _with_natural_exponent(*operands) if checks else operands)
     operands = tuple(map(result_of, operands))
@@ -672,7 +584,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     leading = row.rule.leading
     dtype = row.rule.compute(weights[len(leading) :])
     if dtype not in row.rule.accepts:
-        raise GraphTypeError(f"{name} is not defined for {_list_operands(operands)}, as in NumPy")
+        told = (f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
+        raise GraphTypeError(f"{name} is not defined for {' and '.join(told)}, as in NumPy")
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
     if name == "pow" and dtype in SIGNED:
         operands = _with_natural_exponent(*operands)
@@ -694,7 +607,7 @@ def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Op
     ]
 
 
-def _alike(row: Row, operands: Sequence[Any]) -> bool:
+def alike(row: Row, operands: Sequence[Any]) -> bool:
     """Tell whether the operands are nodes of one type for which the op has a loop: the common case, quickly."""
     first = operands[0]
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
@@ -708,10 +621,6 @@ def _apply(name: str, nodes: Sequence[Node]) -> Node:
     nodes = narrowed(nodes)
     shape = broadcast_sizes(name, nodes)
     return make(OPS[name], [broadcast_node(node, shape) for node in nodes])
-
-
-def _list_operands(operands: Sequence[Any]) -> str:
-    return " and ".join(f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
 
 
 def _with_natural_exponent(base: Any, power: Any) -> tuple[Any, Any]:
@@ -744,22 +653,22 @@ def _compare_exactly(name: str, operands: Sequence[Any], weights: Sequence[Opera
     A Python integer outside the range of the other operand's dtype is above or below all its values. A signed integer
     against a uint64 is below it where it is negative, and compares as uint64 elsewhere.
     """
+
+    def outcome(left: int, right: int) -> bool:
+        return bool(ROWS[name].function(left, right))
+
     left, right = weights
     for position, (weight, other) in enumerate(((left, right), (right, left))):
         if isinstance(weight, int) and isinstance(other, str) and other in INTEGERS and not fits(weight, other):
-            outcome = literal(_outcome(name, weight, 0) if position == 0 else _outcome(name, 0, weight))
-            return broadcast_node(outcome, as_node(operands[1 - position]).type.shape)
+            always = literal(outcome(weight, 0) if position == 0 else outcome(0, weight))
+            return broadcast_node(always, as_node(operands[1 - position]).type.shape)
     if {left, right} & set(SIGNED) and "uint64" in (left, right):
         position = 0 if left in SIGNED else 1
         signed, unsigned = as_node(operands[position]), as_node(operands[1 - position])
         pair = (cast(signed, "uint64"), unsigned)[:: 1 if position == 0 else -1]
         compared = _apply(name, pair)
         negative = elementwise("less", signed, 0)
-        if _outcome(name, -1, 0) if position == 0 else _outcome(name, 0, -1):
+        if outcome(-1, 0) if position == 0 else outcome(0, -1):
             return elementwise("logical_or", negative, compared)
         return elementwise("logical_and", elementwise("logical_not", negative), compared)
     return None
-
-
-def _outcome(name: str, left: int, right: int) -> bool:
-    return bool(ROWS[name].function(left, right))

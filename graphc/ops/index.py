@@ -51,10 +51,10 @@ from graphc.ops.shape import (
     label_origin,
     naturals_guard,
     reshape,
+    shape_guards,
     size_expr,
     zeros,
 )
-from graphc.startup.record import record
 
 if TYPE_CHECKING:
     from graphc.loopir.ir import Expr
@@ -103,9 +103,8 @@ def _region_guards(
 
 def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Guard]:
     """Bounds of an integer index, told as the user wrote it: before it was counted from the start of the axis."""
-    below = Guard(
-        0, "<=", start, lazy_format("{}: index {{right}} is before the start of axis {}", what, axis), "index"
-    )
+    text = lazy_format("{}: index {{right}} is before the start of axis {}", what, axis)
+    below = Guard(0, "<=", start, text, "index")
     outside = "{}: index {{left}}{} is out of bounds for axis {}, whose size is {{right}}"
     if isinstance(start, int):
         above = Guard(start, "<", length, lazy_format(outside, what, "", axis), "index")
@@ -114,20 +113,14 @@ def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Gu
         wanted = int(number)
         text = lazy_format("{}: index {} is out of bounds for axis {}, whose size is {{right}}", what, wanted, axis)
         return [Guard(-wanted, "<=", length, text, "index"), Guard(start, "<", length, text, "index")]
-    given = _before_counting(start)
+    is_counted = start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]
+    given = start.args[2] if is_counted else start  # a start that counts negative indices from the end
     source = lazy_format(", {},", label_origin(given))
     above = Guard(start, "<", length, lazy_format(outside, what, source, axis), "index")
     if given is start:
         return [below, above]
     outside = "{}: index {{right}}{} is out of bounds for axis {}, which begins at {{left}}"
     return [Guard(sizes.subtract(0, length), "<=", given, lazy_format(outside, what, source, axis), "index"), above]
-
-
-def _before_counting(start: Node) -> Node:
-    """The index that a start which counts negative ones from the end was made of."""
-    if start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]:
-        return start.args[2]
-    return start
 
 
 def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -> tuple[slice, ...]:
@@ -147,24 +140,15 @@ def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, el
     )
 
 
-@record()
-class Points:
-    """Regions that begin elsewhere for each element of a batch, as elements at integer arrays: `indices`, those of the
-    batch first, then of `axes`, of arrays whose other axes, `rest`, come last."""
+def _axes_first(x: Node, axes: Sequence[int], lead: int = 1) -> Node:
+    """`x` with some of its axes moved to its front, after `lead` axes of a batch."""
+    return dimshuffle(x, (*range(lead), *axes, *(axis for axis in range(lead, x.ndim) if axis not in axes)))
 
-    axes: tuple[int, ...]
-    rest: tuple[int, ...]
-    indices: tuple[Node, ...]
 
-    def turned(self, x: Node, batched: bool = True) -> Node:
-        """An array with its axes in that order."""
-        lead = int(batched)
-        return dimshuffle(x, (*range(lead), *(axis + lead for axis in (*self.axes, *self.rest))))
-
-    def back(self, x: Node) -> Node:
-        """Values of such an order, with their axes as they were."""
-        order = (*self.axes, *self.rest)
-        return dimshuffle(x, (0, *(order.index(axis) + 1 for axis in range(len(order)))))
+def _axes_back(x: Node, axes: Sequence[int]) -> Node:
+    """`x` with its first axes, after that of a batch, moved to where `_axes_first` took them from."""
+    order = (0, *axes, *(axis for axis in range(1, x.ndim) if axis not in axes))
+    return dimshuffle(x, [order.index(axis) for axis in range(x.ndim)])
 
 
 def _points(
@@ -175,9 +159,9 @@ def _points(
     lengths: Sequence[Size],
     steps: Sequence[int],
     size: Size,
-) -> Points:
-    """Element start + step*i of each of `axes`, for starts of which those that `batched` marks are one for each element
-    of a batch."""
+) -> list[Node]:
+    """Integer arrays for element start + step*i of each of `axes`, those of a batch first, for starts of which those
+    that `batched` marks are one for each element of the batch."""
     wide = (size, *(shape[axis] for axis in axes))
     indices = [broadcast_to(expand(iota(size), range(1, len(wide))), wide)]
     for place, axis in enumerate(axes, 1):
@@ -188,8 +172,7 @@ def _points(
         # A start before the first element is an error here, and no count from the end.
         outside = elementwise("sub", position, as_size_node(lengths[axis]))
         indices.append(elementwise("where", elementwise("less", position, 0), outside, position))
-    rest = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    return Points(tuple(axes), rest, tuple(indices))
+    return indices
 
 
 # --- subtensor ------------------------------------------------------------------------------------------------------
@@ -234,8 +217,9 @@ def _subtensor_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], 
     fixed = [(0, lengths[k], 1) if varying[k] else (sizes.as_size(starts[k]), shape[k], steps[k]) for k in range(half)]
     parts = zip(*[(0, size, 1)] * lead, *fixed, strict=True) if lead else zip(*fixed, strict=True)
     part = subtensor(x, *map(tuple, parts))
-    points = _points(axes, starts, varying, shape, lengths, steps, size)
-    return points.back(gather(points.turned(part, batched[0]), points.indices[1 - lead :], 0))
+    indices = _points(axes, starts, varying, shape, lengths, steps, size)
+    rows = _axes_first(part, [axis + lead for axis in axes], lead)
+    return _axes_back(gather(rows, indices[1 - lead :], 0), [axis + 1 for axis in axes])
 
 
 def subtensor(x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> Node:
@@ -282,11 +266,13 @@ def _update_infer(name: str) -> Infer:
     return infer
 
 
-def _update_eval(node: Node, x: Array, y: Array, *starts: Array) -> Array:
-    result = x.copy(order="C")
-    key = _slices(starts, y.shape, node.attrs["steps"])
+def _update_eval(node: Node, x: Array, y: Array, *places: Array) -> Array:
+    result, axis = x.copy(order="C"), node.attrs.get("axis")
+    key: Any = _slices(places, y.shape, node.attrs["steps"]) if axis is None else _numpy_key(places, axis)
     with np.errstate(all="ignore"):
-        if node.op.name == "inc_subtensor":
+        if node.op.name == "inc_gather":
+            np.add.at(result, key, y)
+        elif node.op.name == "inc_subtensor":
             result[key] += y
         else:
             result[key] = y
@@ -295,14 +281,16 @@ def _update_eval(node: Node, x: Array, y: Array, *starts: Array) -> Array:
 
 def _update_writes(node: Node) -> Sequence[Write]:
     x, y, *rest = node.args
-    starts = as_sizes(rest, node.op.name)
+    axis = node.attrs.get("axis")
 
     def target(index: Index, element: Element) -> Index:
-        return _region_index(starts, node.attrs["steps"], index, element)
+        if axis is None:
+            return _region_index(as_sizes(rest, node.op.name), node.attrs["steps"], index, element)
+        return _source_index(x, rest, axis, index, element)
 
     return [
         Write(x.type.shape, lambda index, element: index, lambda index: (0, index), is_copy=True),
-        Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_subtensor"),
+        Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name.startswith("inc")),
     ]
 
 
@@ -333,9 +321,9 @@ def _update_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
         or not sizes.equal(sizes.as_size(start), 0)
         or not sizes.equal(whole[axis], part[axis])
     ]
-    points = _points(axes, starts, varying, part, whole, steps, size)
+    indices, moved = _points(axes, starts, varying, part, whole, steps, size), [axis + 1 for axis in axes]
     scatter = set_gather if node.op.name == "set_subtensor" else inc_gather
-    return points.back(scatter(points.turned(x), points.turned(y), points.indices, 0))
+    return _axes_back(scatter(_axes_first(x, moved), _axes_first(y, moved), indices, 0), moved)
 
 
 def set_subtensor(x: Node, y: Node, starts: Sequence[Size], steps: Sequence[int]) -> Node:
@@ -434,8 +422,7 @@ def never_negative(index: Node) -> bool:
 DECIDING = {
     **dict.fromkeys(("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"), slice(1)),
     "where": slice(1, None), "clip": slice(1, None), "set_gather": slice(2),
-    **dict.fromkeys(("iota", "segment_of", "argmax", "argmin"), slice(0)),
-    **dict.fromkeys(("searchsorted_left", "searchsorted_right"), slice(0)),
+    **dict.fromkeys("iota segment_of argmax argmin searchsorted_left searchsorted_right".split(), slice(0)),
 }  # fmt: skip
 """The operands of ops whose results are not negative if none of these is."""
 
@@ -475,18 +462,6 @@ def _repeated_indices(indices: Sequence[Node], batched: Sequence[bool], size: Si
     return [rows, *wide]
 
 
-def _to_front(x: Node, first: int, count: int) -> Node:
-    """`x`, the axes that begin at `first` moved to its front, after that of the batch."""
-    moved = range(first, first + count)
-    return dimshuffle(x, (0, *moved, *(axis for axis in range(1, x.ndim) if axis not in moved)))
-
-
-def _from_front(x: Node, first: int, count: int) -> Node:
-    """`x`, the axes after that of the batch moved to where they begin at `first`."""
-    rest = range(count + 1, x.ndim)
-    return dimshuffle(x, (0, *rest[: first - 1], *range(1, count + 1), *rest[first - 1 :]))
-
-
 # --- gather ---------------------------------------------------------------------------------------------------------
 
 
@@ -511,11 +486,11 @@ def _gather_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
     (x, *indices), axis, rank = args, node.attrs["axis"], node.args[1].ndim
     if not any(batched[1:]):
         return gather(x, indices, axis + 1)
-    wide = _repeated_indices(indices, batched[1:], size)
+    wide, first = _repeated_indices(indices, batched[1:], size), axis + 1
     if not batched[0]:
-        found = gather(x, wide[1:], axis)
-        return dimshuffle(found, (axis, *(k for k in range(found.ndim) if k != axis)))
-    return _from_front(gather(_to_front(x, axis + 1, len(indices)), wide, 0), axis + 1, rank)
+        return _axes_first(gather(x, wide[1:], axis), [axis], 0)
+    rows = _axes_first(x, range(first, first + len(indices)))
+    return _axes_back(gather(rows, wide, 0), range(first, first + rank))
 
 
 def gather(x: Node, indices: Sequence[Node], axis: int) -> Node:
@@ -565,29 +540,6 @@ def _scatter_infer(name: str) -> Infer:
     return infer
 
 
-def _scatter_eval(node: Node, x: Array, y: Array, *indices: Array) -> Array:
-    result = x.copy(order="C")
-    key = _numpy_key(indices, node.attrs["axis"])
-    with np.errstate(all="ignore"):
-        if node.op.name == "inc_gather":
-            np.add.at(result, key, y)
-        else:
-            result[key] = y
-    return result
-
-
-def _scatter_writes(node: Node) -> Sequence[Write]:
-    x, y, *indices = node.args
-
-    def target(index: Index, element: Element) -> Index:
-        return _source_index(x, indices, node.attrs["axis"], index, element)
-
-    return [
-        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), is_copy=True),
-        Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_gather"),
-    ]
-
-
 def _last_writers(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
     """For each element of `y`, whether no later one is written to the same place."""
     shape, count = indices[0].type.shape, len(indices)
@@ -612,21 +564,19 @@ def _scatter_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _scatter_guards(node: Node) -> Sequence[Guard]:
     x, y, *indices = node.args
     wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
-    guards = _index_guards(node, indices)
-    for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
-        text = "{}: axis {} of {} has size {{left}}, not {{right}} as in {}"
-        guards += equality_guard(have, want, lazy_format(text, label_op(node), axis, label(y), label(x)))
-    return guards
+    text = "{}: axis {axis} of {} has size {{left}}, not {{right}} as in {}"
+    guards = shape_guards(y.type.shape, wanted, text, label_op(node), label(y), label(x))
+    return [*_index_guards(node, indices), *guards]
 
 
 def _scatter_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     (x, y), indices, axis = repeated(args[:2], batched[:2], size), args[2:], node.attrs["axis"]
     if not any(batched[2:]):
         return make(node.op, (x, y, *indices), {"axis": axis + 1})
-    count, rank = len(indices), indices[0].ndim - batched[2]
+    indexed, read = (range(axis + 1, axis + 1 + count) for count in (len(indices), indices[0].ndim - batched[2]))
     wide = _repeated_indices(indices, batched[2:], size)
-    fronts = _to_front(x, axis + 1, count), _to_front(y, axis + 1, rank)
-    return _from_front(make(node.op, (*fronts, *wide), {"axis": 0}), axis + 1, count)
+    made = make(node.op, (_axes_first(x, indexed), _axes_first(y, read), *wide), {"axis": 0})
+    return _axes_back(made, indexed)
 
 
 def set_gather(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
@@ -650,8 +600,8 @@ for _name, _scatter, _doc in (
     define_op(
         _name,
         infer=_scatter_infer(_name),
-        eval=_scatter_eval,
-        lower=lambda node: Writes(_scatter_writes),
+        eval=_update_eval,
+        lower=lambda node: Writes(_update_writes),
         vjp=_scatter_vjp,
         guards=_scatter_guards,
         samples=samples(

@@ -17,9 +17,10 @@ of an edit distance. It is given x with the step added, which vectors do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, product
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -27,24 +28,11 @@ from graphc.arrays import numerics
 from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator, highest, is_float, lowest
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Recur
-from graphc.ir.node import (
-    OPS,
-    Array,
-    Attributes,
-    Guard,
-    Lowering,
-    Node,
-    Type,
-    define_op,
-    describe,
-    lazy_format,
-    literal,
-    make,
-)
-from graphc.ir.samples import Argument, Sample, Samples
+from graphc.ir.node import OPS, Array, Attributes, Guard, Lowering, Node, Type, define_op, describe, literal, make
+from graphc.ir.samples import Argument, Row, Samples, samples
 from graphc.ops.custom import DIRECTION
 from graphc.ops.elementwise import cast, elementwise, shifted
-from graphc.ops.shape import equality_guard, filled, label, label_op, zeros
+from graphc.ops.shape import filled, label, label_op, shape_guards, zeros
 
 FORMS = ("own", "before", "late")
 EXTREMES = ("minimum", "maximum")
@@ -88,9 +76,8 @@ def _check(name: str, args: Sequence[Node], attrs: Attributes) -> None:
         if x.type.dtype == "bool":
             raise GraphTypeError(f"running_extreme of {describe(x)}: bool is to be cast to int8 first")
     elif accumulator(x.type.dtype) != x.type.dtype:
-        raise GraphTypeError(
-            f"{name} of {describe(x)}: {x.type.dtype} is to be cast to {accumulator(x.type.dtype)} first"
-        )
+        dtype = x.type.dtype
+        raise GraphTypeError(f"{name} of {describe(x)}: {dtype} is to be cast to {accumulator(dtype)} first")
 
 
 def _infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
@@ -110,16 +97,8 @@ def _recurrence_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _recurrence_guards(node: Node) -> Sequence[Guard]:
-    what, (a, b) = label_op(node), node.args
-    return [
-        guard
-        for axis, (left, right) in enumerate(zip(a.type.shape, b.type.shape, strict=True))
-        for guard in equality_guard(
-            left,
-            right,
-            lazy_format("{}: {} has {{left}} elements along axis {}, {} has {{right}}", what, label(a), axis, label(b)),
-        )
-    ]
+    (a, b), text = node.args, "{}: {} has {{left}} elements along axis {axis}, {} has {{right}}"
+    return shape_guards(a.type.shape, b.type.shape, text, label_op(node), label(a), label(b))
 
 
 def _stepped_infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -144,7 +123,7 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
         with np.errstate(all="ignore"):
             result = np.empty(x.shape, x.dtype)
             iterations = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.type.dtype))
-            if node.attrs.get("form") == "before":
+            if _is_before(node):
                 iterations = np.concatenate([np.full_like(iterations[:1], ufunc.identity), iterations[:-1]])
             _ahead(node, result)[...] = iterations
             return result
@@ -163,7 +142,7 @@ def _extreme_eval(node: Node, x: Array) -> Array:
     carry = np.full(iterations.shape[1:], x.dtype.type(_neutral(node)))
     for iteration, element in enumerate(_ahead(node, x)):
         following = extreme(carry, element)
-        iterations[iteration] = carry if node.attrs["form"] == "before" else following
+        iterations[iteration] = carry if _is_before(node) else following
         carry = following
     return result
 
@@ -193,30 +172,24 @@ def _stepped_eval(node: Node, x: Array, begin: Array) -> Array:
 # --- lowering -------------------------------------------------------------------------------------------------------
 
 
+def _is_before(node: Node) -> bool:
+    return bool(node.attrs.get("form") == "before")
+
+
 def _recur(node: Node, start: str, value: str, carry: str) -> Recur:
     return Recur(node.attrs["axis"], start, value, carry, accumulated_in(node.type.dtype), node.attrs["reverse"])
 
 
-def _prod_lower(node: Node) -> Lowering:
-    if node.attrs["form"] == "before":
-        return _recur(node, "1", "_0", "_0 * _2")
-    return _recur(node, "1", "_0 * _1", "_1")
-
-
 def _extreme_lower(node: Node) -> Lowering:
-    extreme, before = node.attrs["extreme"], node.attrs["form"] == "before"
+    extreme, before = node.attrs["extreme"], _is_before(node)
     value, carry = ("_0", f"{extreme}(_0, _2)") if before else (f"{extreme}(_0, _1)", "_1")
     return Recur(node.attrs["axis"], _neutral(node), value, carry, node.type.dtype, node.attrs["reverse"])
 
 
 def _recurrence_lower(node: Node) -> Lowering:
-    match node.attrs["form"]:
-        case "own":
-            return _recur(node, "0", "multiply_add(_1, _0, _2)", "_1")
-        case "before":
-            return _recur(node, "0", "_0", "multiply_add(_2, _0, _3)")
-        case _:
-            return _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _2", "_2 * _1")
+    late = "-0.0" if is_float(node.type.dtype) else "0", "_0 + _2", "_2 * _1"
+    own, before = ("0", "multiply_add(_1, _0, _2)", "_1"), ("0", "_0", "multiply_add(_2, _0, _3)")
+    return _recur(node, *{"own": own, "before": before, "late": late}[node.attrs["form"]])
 
 
 def _stepped_lower(node: Node) -> Lowering:
@@ -243,26 +216,26 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """
     (x,), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
     factors, own, upto = steady(x, axis, reverse)
-    scale = elementwise("sub", upto, own) if form == "before" else upto
+    scale = upto - own if form == "before" else upto
     if DIRECTION.is_transposed:  # the cotangent becomes zero, and only what multiplies it is left
         largest = scale
     else:
         is_zero = elementwise("equal", cotangent, 0)
-        largest = elementwise("where", is_zero, NONE, elementwise("add", scale, exponents(logarithms(cotangent))))
+        largest = elementwise("where", is_zero, NONE, scale + exponents(logarithms(cotangent)))
     later = elementwise("maximum", running_extreme(largest, "maximum", axis, not reverse, "before"), NONE)
     most = elementwise("maximum", largest, later)
-    terms = times_power(cotangent, elementwise("sub", scale, most))
+    terms = times_power(cotangent, scale - most)
     if form == "before":
-        step, kept = elementwise("sub", later, most), later
+        step, kept = later - most, later
     else:
         none = zeros(largest.type.dtype, largest.type.shape)
         last = linear_recurrence(none, largest, axis, reverse, "before")
-        step, kept = elementwise("sub", most, elementwise("maximum", last, most)), most
+        step, kept = most - elementwise("maximum", last, most), most
     after = linear_recurrence(
         times_power(factors, step), terms, axis, not reverse, "before" if form == "before" else "late"
     )
     before = running_prod(factors, axis, reverse, "before")
-    return (times_power(elementwise("mul", before, after), elementwise("sub", kept, own)),)
+    return (times_power(before * after, kept - own),)
 
 
 def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -276,7 +249,7 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     kept, taken = shares(both, filled(literal(1, x.type.dtype), x.type.shape))
     assert kept is not None and taken is not None
     later = linear_recurrence(kept, cotangent, axis, not reverse, "before" if form == "before" else "late")
-    return (elementwise("mul", taken, later),)
+    return (taken * later,)
 
 
 def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -285,49 +258,40 @@ def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     def back(form: str) -> Node:
         return linear_recurrence(a, cotangent, axis, not reverse, form)
 
-    match form:
-        case "own":
-            of_b = back("late")
-            return (elementwise("mul", of_b, linear_recurrence(a, b, axis, reverse, "before")), of_b)
-        case "before":
-            of_b = back("before")
-            return (elementwise("mul", of_b, node), of_b)
-        case _:
-            return (elementwise("mul", back("before"), node), back("own"))
+    of_b = back({"own": "late", "before": "before", "late": "own"}[form])
+    if form == "own":
+        return (of_b * linear_recurrence(a, b, axis, reverse, "before"), of_b)
+    return (back("before") * node, of_b)
 
 
 # --- the records ----------------------------------------------------------------------------------------------------
 
 
-def _samples(build: Callable[..., Node], count: int, differentiable: bool = True) -> tuple[Sample, ...]:
-    rows: list[tuple[str, tuple[int, ...], int]] = [
-        ("a vector", (5,), 0),
-        ("down columns", (3, 4), 0),
-        ("along rows", (3, 4), 1),
-        ("the middle", (2, 3, 4), 1),
-        ("one element", (3, 1), 1),
-        ("of no rows", (0, 4), 1),
-        ("no elements", (3, 0), 1),
-        ("no columns", (4, 0), 0),
-    ]
+def _samples(
+    build: Callable[..., Node], count: int, *forms: Sequence[Any], others: Sequence[Sequence[Any]] = ()
+) -> Samples:
+    """Samples of build(*arrays, axis, reverse, *form) in these forms. others: those that are not differentiated."""
 
-    def along(axis: int, reverse: bool) -> Callable[..., Node]:
-        return lambda *args: build(*args, axis, reverse)
+    def rows(forms: Sequence[Sequence[Any]]) -> Iterator[Row]:
+        shapes: list[tuple[str, tuple[int, ...], int]] = [
+            ("a vector", (5,), 0),
+            ("down columns", (3, 4), 0),
+            ("along rows", (3, 4), 1),
+            ("the middle", (2, 3, 4), 1),
+            ("one element", (3, 1), 1),
+            ("of no rows", (0, 4), 1),
+            ("no elements", (3, 0), 1),
+            ("no columns", (4, 0), 0),
+        ]
+        for form, (name, shape, axis), reverse in product(forms, shapes, (False, True)):
+            own = axis, reverse, *form
+            yield f"{name}{', reversed' if reverse else ''}", partial(_applied, build, own), *[shape] * count
 
-    return tuple(
-        Sample(
-            f"{name}{', reversed' if reverse else ''}",
-            along(axis, reverse),
-            (Argument(shape),) * count,
-            differentiable=differentiable,
-        )
-        for name, shape, axis in rows
-        for reverse in (False, True)
-    )
+    return samples(*rows(forms), others=list(rows(others)))
 
 
-def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
-    return lambda *args: function(*args, form)
+def _applied(build: Callable[..., Node], own: Sequence[Any], *arrays: Node) -> Node:
+    return build(*arrays, *own)
 
 
 define_op(
@@ -336,7 +300,7 @@ define_op(
     eval=_accumulate(np.add),
     lower=lambda node: _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _1", "_1"),
     vjp=lambda node, cotangent: (running_sum(cotangent, node.attrs["axis"], not node.attrs["reverse"]),),
-    samples=Samples(lambda: _samples(running_sum, 1)),
+    samples=_samples(running_sum, 1, ()),
     batch=shifted("axis"),
     doc="The sums of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
@@ -344,9 +308,9 @@ define_op(
     "running_prod",
     infer=_infer("running_prod"),
     eval=_accumulate(np.multiply),
-    lower=_prod_lower,
+    lower=lambda node: _recur(node, "1", *(("_0", "_0 * _2") if _is_before(node) else ("_0 * _1", "_1"))),
     vjp=_prod_vjp,
-    samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
+    samples=_samples(running_prod, 1, ("own",), ("before",)),
     batch=shifted("axis"),
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
 )
@@ -356,17 +320,11 @@ define_op(
     eval=_extreme_eval,
     lower=_extreme_lower,
     vjp=_extreme_vjp,
-    samples=Samples(
-        lambda: chain(
-            *(
-                _samples(
-                    lambda x, axis, reverse, e=extreme, f=form: running_extreme(x, e, axis, reverse, f),
-                    1,
-                    differentiable=form != "before",  # its first element is infinite
-                )
-                for extreme, form in product(EXTREMES, FORMS[:2])
-            )
-        )
+    samples=_samples(
+        lambda x, axis, reverse, extreme, form: running_extreme(x, extreme, axis, reverse, form),
+        1,
+        *((extreme, "own") for extreme in EXTREMES),
+        others=[(extreme, "before") for extreme in EXTREMES],  # the first element is infinite
     ),
     batch=shifted("axis"),
     doc="The largest or smallest of the elements up to each one along an axis.",
@@ -377,12 +335,13 @@ define_op(
     eval=_stepped_eval,
     lower=_stepped_lower,
     cost=2.0,
-    samples=Samples(
-        lambda: (
-            Sample(
+    samples=samples(
+        *(
+            (
                 f"{extreme} of {count}{', reversed' if reverse else ''}",
                 partial(stepped_extreme, extreme=extreme, step=step, reverse=reverse),
-                (Argument((count,), "int"), Argument((), "int")),
+                Argument((count,), "int"),
+                Argument((), "int"),
             )
             for extreme, step in zip(EXTREMES, (1, -3), strict=True)
             for count, reverse in ((5, False), (9, True), (0, False))
@@ -398,7 +357,7 @@ define_op(
     vjp=_recurrence_vjp,
     guards=_recurrence_guards,
     cost=2.0,
-    samples=Samples(lambda: chain(*(_samples(_in_form(linear_recurrence, form), 2) for form in FORMS))),
+    samples=_samples(linear_recurrence, 2, *((form,) for form in FORMS)),
     batch=shifted("axis"),
     doc="h[i] = a[i] * h[i - 1] + b[i] along an axis, from h = 0. float32 is carried in float64. Compiled "
     "code rounds an element once where the processor can multiply and add at once.",
@@ -426,15 +385,15 @@ def times_power(x: Node, power: Node) -> Node:
     held = elementwise("clip", cast(power, "int64"), -most, most)
     third = elementwise("floor_div", held, 3)
     scale = elementwise("exp2", cast(third, x.type.dtype))
-    last = elementwise("exp2", cast(elementwise("sub", held, elementwise("mul", third, 2)), x.type.dtype))
-    return elementwise("mul", elementwise("mul", elementwise("mul", x, scale), scale), last)
+    last = elementwise("exp2", cast(held - third * 2, x.type.dtype))
+    return x * scale * scale * last
 
 
 def logarithms(x: Node) -> Node:
     """The logarithms of magnitudes to base 2, in units of 2**-FRACTION; 0 of what is 0 or no number."""
     known = elementwise("logical_and", elementwise("isfinite", x), elementwise("not_equal", x, 0))
     size = elementwise("where", known, elementwise("abs", x), 1)
-    return cast(elementwise("rint", elementwise("mul", elementwise("log2", size), 2.0**FRACTION)), "int64")
+    return cast(elementwise("rint", elementwise("log2", size) * 2.0**FRACTION), "int64")
 
 
 def exponents(logs: Node) -> Node:
@@ -448,5 +407,5 @@ def steady(x: Node, axis: int, reverse: bool) -> tuple[Node, Node, Node]:
     logs = logarithms(x)
     upto = make(OPS["running_sum"], (logs,), {"axis": axis, "reverse": reverse})
     whole = exponents(upto)
-    own = elementwise("sub", whole, exponents(elementwise("sub", upto, logs)))
-    return times_power(x, elementwise("neg", own)), own, whole
+    own = whole - exponents(upto - logs)
+    return times_power(x, -own), own, whole

@@ -34,7 +34,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.samples import Argument, Sample, Samples
+from graphc.ir.samples import Argument, Row, Samples, samples
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import exponents, logarithms, running_prod, steady, times_power
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
@@ -54,32 +54,23 @@ def reduced_sizes(node: Node) -> tuple[Size, ...]:
     return tuple(node.args[0].type.shape[axis] for axis in reduced_axes(node))
 
 
-def _kept_shape(x: Node, axes: Sequence[int]) -> tuple[Size, ...]:
-    return tuple(size for axis, size in enumerate(x.type.shape) if axis not in axes)
-
-
-def _check(name: str, args: Sequence[Node], attrs: Attributes) -> tuple[Size, ...]:
-    """The result's sizes; an error where the axes are not axes of the argument."""
+def _check(name: str, args: Sequence[Node], attrs: Attributes, is_empty_wrong: bool = False) -> tuple[Size, ...]:
+    """The result's sizes; an error where the axes are not axes of the argument, or of no elements."""
     (x,) = args
     axes: tuple[int, ...] = attrs["axes"]
     if list(axes) != sorted(set(axes)) or any(not 0 <= axis < x.ndim for axis in axes):
         raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {axes} are not axes of it in ascending order")
-    return _kept_shape(x, axes)
-
-
-def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
-    for axis in axes:
+    for axis in axes if is_empty_wrong else ():
         if sizes.equal(x.type.shape[axis], 0):
             raise ShapeError(f"{name} of {describe(x)}: zero-size reduction along axis {axis}, which has no identity")
+    return tuple(size for axis, size in enumerate(x.type.shape) if axis not in axes)
 
 
 def _nonempty_guards(node: Node) -> Sequence[Guard]:
-    what = lazy_format("{} of {}", label_op(node), label(node.args[0]))
-    return [
-        Guard(1, "<=", size, lazy_format("{}: zero-size reduction along axis {}, which has no identity", what, axis))
-        for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
-        if not isinstance(size, int)
-    ]
+    text, what = "{} of {}: zero-size reduction along axis {}, which has no identity", label_op(node)
+    pairs = [(axis, node.args[0].type.shape[axis]) for axis in reduced_axes(node)]
+    message = partial(lazy_format, text, what, label(node.args[0]))
+    return [Guard(1, "<=", size, message(axis)) for axis, size in pairs if not isinstance(size, int)]
 
 
 def _operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
@@ -95,10 +86,6 @@ def _fold(node: Node, start: str, step: str, dtype: str) -> Lowering:
 def restore(node: Node, value: Node) -> Node:
     """`value`, of the sizes of a reduction's result, as an array of the sizes of its argument."""
     return broadcast_to(expand(value, reduced_axes(node)), node.args[0].type.shape)
-
-
-def _no_cotangent(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (None,)
 
 
 def reduction(name: str, x: Node, axes: Sequence[int]) -> Node:
@@ -121,8 +108,9 @@ def reduce_each_max(x: Node, axes: Sequence[int]) -> Node:
     return make(OPS["max"], (x,), {"axes": tuple(axes), "each": True})
 
 
-def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty: bool = True) -> tuple[Sample, ...]:
-    rows: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
+def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty: bool = True) -> Samples:
+    """Samples over some axes, and a few of integers for numbers. empty: no elements have a value."""
+    shapes: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
         ("a vector", (5,), (0,)),
         ("columns", (3, 4), (0,)),
         ("rows", (3, 4), (1,)),
@@ -131,16 +119,15 @@ def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty:
         ("the outer two", (2, 3, 4), (0, 2)),
         ("one element", (3, 1), (1,)),
         ("of no rows", (0, 4), (1,)),
+        *((("no elements", (0, 4), (0,)), ("no columns", (3, 0), (1,))) if empty else ()),
     ]
-    if empty:
-        rows += [("no elements", (0, 4), (0,)), ("no columns", (3, 0), (1,))]
 
-    def build(axes: tuple[int, ...]) -> Callable[[Node], Node]:
-        return lambda x: reduction(name, x, axes)
+    def rows(kind: Any, count: int | None = None) -> list[Row]:
+        found = ((f"{row} over {axes}", axes, Argument(shape, kind)) for row, shape, axes in shapes[:count])
+        return [(text, lambda x, axes=axes: reduction(name, x, axes), argument) for text, axes, argument in found]
 
-    return tuple(
-        Sample(f"{row} over {axes}", build(axes), (Argument(shape, kind),), differentiable) for row, shape, axes in rows
-    )
+    ints = rows("int", 3) if kind == "float" and name != "supremum" else []
+    return samples(*rows(kind), others=ints) if differentiable else samples(others=[*rows(kind), *ints])
 
 
 # --- sum and prod ---------------------------------------------------------------------------------------------------
@@ -181,10 +168,10 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     factors, own, _ = steady(flat, axis, False)
     before, after = (running_prod(factors, axis, reverse, "before") for reverse in (False, True))
     whole = exponents(reduce_sum(logarithms(flat), (axis,)))
-    power = elementwise("sub", broadcast_to(expand(whole, (axis,)), flat.type.shape), own)
-    others = reshape(times_power(elementwise("mul", before, after), power), moved.type.shape)
+    power = broadcast_to(expand(whole, (axis,)), flat.type.shape) - own
+    others = reshape(times_power(before * after, power), moved.type.shape)
     back = [(*kept, *axes).index(axis) for axis in range(x.ndim)]
-    return (elementwise("mul", restore(node, cotangent), dimshuffle(others, back)),)
+    return (restore(node, cotangent) * dimshuffle(others, back),)
 
 
 define_op(
@@ -193,7 +180,7 @@ define_op(
     eval=_accumulation_eval(np.add),
     lower=lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.type.dtype)),
     vjp=lambda node, cotangent: (restore(node, cotangent),),
-    samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
+    samples=_samples("sum"),
     batch=shifted("axes"),
     doc="The sum over axes; 0 where they are empty. docs/numerics.md bounds its error.",
 )
@@ -203,7 +190,7 @@ define_op(
     eval=_accumulation_eval(np.multiply),
     lower=lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.type.dtype)),
     vjp=_prod_vjp,
-    samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
+    samples=_samples("prod"),
     batch=shifted("axes"),
     doc="The product over axes; 1 where they are empty. float32 is accumulated in float64.",
 )
@@ -214,9 +201,7 @@ define_op(
 
 def _extreme_infer(name: str, result: str | None = None) -> Callable[[Sequence[Node], Attributes], Type]:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
-        shape = _check(name, args, attrs)
-        _check_nonempty(name, args[0], attrs["axes"])
-        return Type(result or args[0].type.dtype, shape)
+        return Type(result or args[0].type.dtype, _check(name, args, attrs, is_empty_wrong=True))
 
     return infer
 
@@ -237,7 +222,7 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     if node.attrs.get("each"):
         return (elementwise("where", attained, restore(node, cotangent), literal(0, x.type.dtype)),)
     count = reduce_sum(cast(attained, x.type.dtype), axes)
-    share = restore(node, elementwise("true_div", cotangent, count))
+    share = restore(node, cotangent / count)
     return (elementwise("where", attained, share, filled(literal(0, x.type.dtype), x.type.shape)),)
 
 
@@ -253,7 +238,7 @@ def _define_extreme(
         eval=_extreme_eval(reduce, neutral),
         lower=lambda node: _fold(node, neutral(node.type.dtype), accumulate, node.type.dtype),
         vjp=_extreme_vjp,
-        samples=Samples(lambda: (*_samples(name, empty=empty), *_samples(name, "int", False, empty)[:3])),
+        samples=_samples(name, empty=empty),
         batch=shifted("axes"),
         doc=doc,
         **more,
@@ -307,7 +292,7 @@ define_op(
     eval=lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
     lower=lambda node: _fold(node, lowest(node.type.dtype), "accumulate_highest(_0, _1)", node.type.dtype),
     vjp=_extreme_vjp,
-    samples=Samples(lambda: _samples("supremum")),
+    samples=_samples("supremum"),
     batch=shifted("axes"),
     doc="The maximum of floats over axes, either zero of zeros; -inf where they are empty.",
 )
@@ -331,8 +316,8 @@ define_op(
     infer=_logical_infer("any"),
     eval=lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
     lower=lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
-    vjp=_no_cotangent,
-    samples=Samples(lambda: _samples("any", "bool", differentiable=False)),
+    vjp=lambda node, cotangent: (None,),
+    samples=_samples("any", "bool", differentiable=False),
     batch=shifted("axes"),
     doc="True if any element is true; false where there is none.",
 )
@@ -341,8 +326,8 @@ define_op(
     infer=_logical_infer("all"),
     eval=lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
     lower=lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
-    vjp=_no_cotangent,
-    samples=Samples(lambda: _samples("all", "bool", differentiable=False)),
+    vjp=lambda node, cotangent: (None,),
+    samples=_samples("all", "bool", differentiable=False),
     batch=shifted("axes"),
     doc="True if all elements are true, or if there is none.",
 )
@@ -373,20 +358,15 @@ def _position_lower(node: Node, start: str, better: str) -> Lowering:
     return Fold(reduced_sizes, _operands, "_0", starts, steps, dtypes, axes=reduced_axes(node), search=search)
 
 
-def _position_samples(name: str) -> tuple[Sample, ...]:
-    floats, ints = (_samples(name, kind, differentiable=False, empty=False) for kind in ("float", "int"))
-    return *floats, *ints[:3]
-
-
 for _name, _function, _start, _better in (("argmax", np.argmax, lowest, ">"), ("argmin", np.argmin, highest, "<")):
     define_op(
         _name,
         infer=_extreme_infer(_name, "int64"),
         eval=_position_eval(_function),
         lower=lambda node, start=_start, better=_better: _position_lower(node, start(node.args[0].dtype), better),  # type: ignore[misc]
-        vjp=_no_cotangent,
+        vjp=lambda node, cotangent: (None,),
         guards=_nonempty_guards,
-        samples=Samples(lambda name=_name: _position_samples(name)),  # type: ignore[misc]
+        samples=_samples(_name, differentiable=False, empty=False),
         batch=shifted("axes"),
         doc="The position of the first extreme element, or of the first NaN, in C order of the reduced axes.",
     )

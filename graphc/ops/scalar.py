@@ -13,22 +13,22 @@ the cotangent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphc.arrays import numerics
-from graphc.arrays.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
-from graphc.errors import GraphTypeError
+from graphc.arrays.dtypes import FLOATS, INTEGERS, UNSIGNED, check_dtype, is_float
+from graphc.errors import GraphTypeError, plural
 from graphc.ir.facts import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ir.lowering import Scalar
-from graphc.ir.node import Array, Attributes, Laws, Node, Type, define_op, make
+from graphc.ir.node import FUNCTIONS, Array, Attributes, Infer, Laws, Node, Type, define_op, make
 from graphc.ir.samples import Argument, Sample, Samples, samples
 from graphc.ops.custom import custom_op, not_implemented
-from graphc.ops.elementwise import Partial, Row, aligned, as_node, cast, define, elementwise
-from graphc.ops.promotion import (
+from graphc.ops.elementwise import (
     ANY,
     BITS,
     BITS64,
@@ -43,8 +43,19 @@ from graphc.ops.promotion import (
     NO_BOOL,
     NUMBER,
     QUOTIENT,
+    ROWS,
     SHIFT,
+    Partial,
+    Row,
     Rule,
+    aligned,
+    alike,
+    as_node,
+    cast,
+    common_shape,
+    elementwise,
+    equal_sizes,
+    list_types,
 )
 
 __all__ = ["as_node", "cast", "elementwise", "stop_gradient"]
@@ -53,6 +64,122 @@ apply = elementwise
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
+
+
+def define(row: Row) -> None:
+    """Add a row: its op, and its user function among `FUNCTIONS`."""
+    ROWS[row.name] = row
+    define_op(
+        row.name,
+        infer=_infer(row),
+        eval=_eval(row),
+        lower=_lower(row),
+        vjp=_vjp(row),
+        guards=equal_sizes,
+        laws=row.laws,
+        cost=row.cost,
+        samples=Samples(lambda: _samples(row)),
+        doc=row.doc,
+        batch=aligned,
+    )
+
+    def function(*operands: Any) -> Node:
+        return elementwise(row.name, *operands)
+
+    function.__name__ = function.__qualname__ = row.name
+    function.__doc__ = row.doc
+    FUNCTIONS[row.name] = function
+
+
+def _infer(row: Row) -> Infer:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        if len(args) != row.arity:
+            raise GraphTypeError(f"{row.name} takes {plural(row.arity, 'argument', 'arguments')}, not {len(args)}")
+        if alike(row, args):
+            first = args[0].type
+            return first if row.rule.result is None else Type(row.rule.result, first.shape)
+        dtype, leading = args[-1].type.dtype, row.rule.leading
+        right = [arg.type.dtype for arg in args] == [*leading, *[dtype] * (row.arity - len(leading))]
+        if not right or dtype not in row.rule.accepts:
+            raise GraphTypeError(f"{row.name} has no loop for {list_types(args)}: cast the arguments")
+        return Type(row.rule.result or dtype, common_shape(row.name, args))
+
+    return infer
+
+
+def _eval(row: Row) -> Callable[..., Array]:
+    def evaluate(node: Node, *values: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(row.function(*values), dtype=node.type.dtype)
+
+    return evaluate
+
+
+def _lower(row: Row) -> Callable[[Node], Scalar]:
+    template = row.template
+    if isinstance(template, str):
+        always = Scalar(template)
+        return lambda node: always
+    made: dict[str, Scalar] = {}
+
+    def lower(node: Node) -> Scalar:
+        dtype = node.args[-1].type.dtype
+        if dtype not in made:
+            made[dtype] = Scalar(template(dtype))
+        return made[dtype]
+
+    return lower
+
+
+def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
+    partials = row.partials
+    if partials is None:
+        return None
+
+    def vjp(node: Node, cotangent: Node) -> list[Node | None]:
+        has_pole = row.has_pole is not None and row.has_pole(*node.args)
+
+        def passed_on(partial: Partial) -> Any:
+            return strong(cotangent, partial, node, *node.args) if has_pole else partial(cotangent, node, *node.args)
+
+        return [
+            passed_on(partial) if partial is not None and is_float(arg.type.dtype) else None
+            for partial, arg in zip(partials, node.args, strict=True)
+        ]
+
+    return vjp
+
+
+def strong(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
+    """Give partial(cotangent, node, *args), but 0 where the cotangent is 0, whatever the derivative is there. A partial
+    is linear in its cotangent: the derivative is what it makes of 1. It is left as it is where no cotangent is 0."""
+    derivative = None if is_never_zero(cotangent) else partial(1.0, node, *args)
+    if not isinstance(derivative, Node):
+        return partial(cotangent, node, *args)
+    return elementwise("strong_mul", cotangent, cast(derivative, cotangent.type.dtype))
+
+
+_SHAPE = (2, 3)
+
+
+def _samples(row: Row) -> Iterator[Sample]:
+    """One sample for each kind of argument that the op takes."""
+    build, dtypes = partial(elementwise, row.name), row.rule.accepts
+    leading = (Argument(_SHAPE, "bool"),) * len(row.rule.leading)
+    count = row.arity - len(leading)
+    if "float64" in dtypes:
+        floats = tuple(Argument(_SHAPE, "float", *interval) for interval in row.domain or ((-2.0, 2.0),) * count)
+        yield Sample(row.name, build, leading + floats, row.partials is not None)
+    if not set(INTEGERS).isdisjoint(dtypes):
+        ints = tuple(Argument(_SHAPE, "int", *interval) for interval in row.integers or ((-7, 7),) * count)
+
+        def build_whole(*args: Node) -> Node:
+            return build(*(args if "int64" in dtypes else [cast(arg, "uint64") for arg in args]))
+
+        yield Sample(f"{row.name} of integers", build_whole, leading + ints, differentiable=False)
+    if "bool" in dtypes:
+        bools = (Argument(_SHAPE, "bool"),) * count
+        yield Sample(f"{row.name} of bools", build, leading + bools, differentiable=False)
 
 
 def _unary(name: str, function: Any, template: Any, rule: Rule, partial: Partial | None, doc: str, **more: Any) -> None:
@@ -90,22 +217,14 @@ def _same(g: Node, z: Node, *args: Node) -> Node:
     return g
 
 
-def _extreme(relation: str) -> tuple[Partial, Partial]:
-    """Cotangents of maximum ("greater") and minimum ("less")."""
+def _extreme(relation: str, skips_nan: bool = False) -> tuple[Partial, Partial]:
+    """Cotangents of maximum ("greater") and minimum ("less"); of fmax and fmin, where a NaN leaves all to the other
+    argument."""
 
     def cotangent(g: Any, mine: Node, other: Node) -> Any:
         share = choose(apply("equal", mine, other), 0.5 * g, g)
-        return choose(apply(f"{relation}_equal", mine, other), share, 0.0)
-
-    return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
-
-
-def _number_extreme(relation: str) -> tuple[Partial, Partial]:
-    """Cotangents of fmax and fmin: a NaN leaves all to the other argument."""
-
-    def cotangent(g: Any, mine: Node, other: Node) -> Any:
-        wins = apply("logical_or", apply(f"{relation}_equal", mine, other), apply("isnan", other))
-        return choose(wins, choose(apply("equal", mine, other), 0.5 * g, g), 0.0)
+        wins = apply(f"{relation}_equal", mine, other)
+        return choose(apply("logical_or", wins, apply("isnan", other)) if skips_nan else wins, share, 0.0)
 
     return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
 
@@ -166,7 +285,7 @@ def strong_product(cotangent: Node, derivative: Node) -> Node:
 
 
 _GREATER, _LESS = _extreme("greater"), _extreme("less")
-_FGREATER, _FLESS = _number_extreme("greater"), _number_extreme("less")
+_FGREATER, _FLESS = _extreme("greater", skips_nan=True), _extreme("less", skips_nan=True)
 _POSITIVE = (0.3, 3.0)
 _ANYWHERE = (-2.0, 2.0)
 _EXPONENTS = ((-4, 4), (0, 5))
@@ -466,9 +585,7 @@ def _vjp_cast(node: Node, cotangent: Node) -> list[Node | None]:
     return [cast(cotangent, source) if is_float(source) and is_float(node.type.dtype) else None]
 
 
-def _cast_sample(dtype: str, argument: Argument) -> Sample:
-    return Sample(f"cast to {dtype}", lambda x: cast(x, dtype), (argument,), dtype == "float64")
-
+_REALS, _WHOLE = Argument((2, 3), "float", 0.0, 100.0), Argument((2, 3), "int", -100, 100)
 
 define_op(
     "cast",
@@ -476,17 +593,12 @@ define_op(
     eval=_eval_cast,
     lower=lambda node: Scalar("bool_(_0)" if node.type.dtype == "bool" else f"{node.type.dtype}(_0)"),
     vjp=_vjp_cast,
-    samples=Samples(
-        lambda: (
-            *(
-                _cast_sample(dtype, Argument((2, 3), "float", 0.0, 100.0))
-                for dtype in ("bool", "uint8", "int64", "float32")
-            ),
-            *(
-                _cast_sample(dtype, Argument((2, 3), "int", -100, 100))
-                for dtype in ("bool", "int8", "uint64", "float64")
-            ),
-        )
+    samples=samples(
+        ("cast to float64", lambda x: cast(x, "float64"), _WHOLE),
+        others=[
+            *((f"cast to {d}", lambda x, d=d: cast(x, d), _REALS) for d in ("bool", "uint8", "int64", "float32")),
+            *((f"cast to {d}", lambda x, d=d: cast(x, d), _WHOLE) for d in ("bool", "int8", "uint64")),
+        ],
     ),
     doc="x converted to a dtype as NumPy's astype does; floats beyond an integer's range are the same everywhere.",
     batch=aligned,

@@ -18,7 +18,7 @@ A loop may be marked as one that derivatives carry out again, `recomputed`, rath
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -45,7 +45,7 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, node_set
-from graphc.ops.shape import equality_guard, label, label_op, label_origin, products_guard
+from graphc.ops.shape import label, label_op, label_origin, products_guard, shape_guards
 from graphc.startup.record import record, replace
 
 UNKNOWN = 2**62
@@ -185,13 +185,9 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if loop.repeat.until and (body.results[-1].type.dtype, body.results[-1].ndim) != ("bool", 0):
         raise GraphTypeError(f"scan: until {describe(body.results[-1])} of type {body.results[-1].type}, not bool[]")
     last = [node.type for node in loop.initial]
-    rows = [_stacked(loop, node) for node in loop.outputs]
-    return tuple_of([*last, *rows, *([Type("int64", ())] if loop.repeat.until else [])])
-
-
-def _stacked(loop: Loop, output: Node) -> Type:
     count = sizes.as_size(loop.count)
-    return Type(output.type.dtype, (count, *outside_shape(loop, output)))
+    rows = [Type(node.type.dtype, (count, *outside_shape(loop, node))) for node in loop.outputs]
+    return tuple_of([*last, *rows, *([Type("int64", ())] if loop.repeat.until else [])])
 
 
 def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
@@ -205,6 +201,14 @@ def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
                 "in all steps: fill it up, or compute with where()"
             )
     return tuple(outside(size, known) for size in node.type.shape)
+
+
+def fitting(
+    what: str, operand: Node, shape: Sequence[Size], param: Node, known: Mapping[Node, Node]
+) -> Sequence[Guard]:
+    """Guards that an operand of these sizes has those of the parameter that it stands for."""
+    text = "{}: {} has {{left}} elements along axis {axis}, and must have {{right}}"
+    return shape_guards(shape, [outside(size, known) for size in param.type.shape], text, what, label(operand))
 
 
 def _all_guards(node: Node) -> Iterator[Guard]:
@@ -221,27 +225,18 @@ def _all_guards(node: Node) -> Iterator[Guard]:
         if not sizes.equal(length, count):
             message = lazy_format("{}: there are {{left}} steps, and {} has {{right}} elements", what, label(sequence))
             yield Guard(count, "<=", length, message)
-        yield from _same_shape(what, sequence, sequence.type.shape[1:], element, known)
+        yield from fitting(what, sequence, sequence.type.shape[1:], element, known)
     for operand, param in zip((*loop.initial, *loop.constants), (*loop.states, *loop.fixed), strict=True):
-        yield from _same_shape(what, operand, operand.type.shape, param, known)
+        yield from fitting(what, operand, operand.type.shape, param, known)
     for state, after in zip(loop.states, loop.next_states, strict=True):
         shape = [outside(size, known) for size in state.type.shape]
-        for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
-            text = "{}: {} has {{right}} elements along axis {}, after a step {{left}}"
-            yield from equality_guard(size, wanted, lazy_format(text, what, label(state), axis))
+        text = "{}: {} has {{right}} elements along axis {axis}, after a step {{left}}"
+        yield from shape_guards(outside_shape(loop, after), shape, text, what, label(state))
     invariant, _ = split_guards(loop.body, (*loop.elements, *loop.states))
     for guard in invariant:
         left, right = outside(guard.left, known), outside(guard.right, known)
         if not (guard.relation != "<" and sizes.equal(left, right)):
             yield replace(guard, left=left, right=right)
-
-
-def _same_shape(
-    what: str, operand: Node, shape: Sequence[Size], param: Node, known: Mapping[Node, Node]
-) -> Iterator[Guard]:
-    for axis, (size, wanted) in enumerate(zip(shape, param.type.shape, strict=True)):
-        text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
-        yield from equality_guard(size, outside(wanted, known), lazy_format(text, what, label(operand), axis))
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------
@@ -260,10 +255,8 @@ def _eval(node: Node, *values: Array) -> Any:
     sequences = values[first : first + len(loop.sequences)]
     states = [np.array(value) for value in values[first + len(sequences) : first + len(sequences) + len(loop.initial)]]
     fixed = dict(zip(loop.fixed, values[first + len(sequences) + len(states) :], strict=True))
-    outputs = [
-        np.zeros((int(values[0]), *evaluate_sizes(output.type.shape, fixed)), output.type.dtype)
-        for output in loop.outputs
-    ]
+    kinds = [output.type for output in loop.outputs]
+    outputs = [np.zeros((int(values[0]), *evaluate_sizes(kind.shape, fixed)), kind.dtype) for kind in kinds]
     taken = 0
     while taken < most:
         row = most - 1 - taken if loop.repeat.reverse else taken
@@ -278,11 +271,6 @@ def _eval(node: Node, *values: Array) -> Any:
     return (*states, *outputs, *([np.asarray(taken)] if loop.repeat.until else []))
 
 
-def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
-    derived: Sequence[Node | None] = FUNCTIONS["scan_vjps"](node, cotangents, wanted)
-    return derived
-
-
 SCAN = define_op(
     "scan",
     infer=_infer,
@@ -291,5 +279,5 @@ SCAN = define_op(
     guards=lambda node: list(_all_guards(node)),
     cost=1000.0,
     doc="A body that is carried out step by step.",
-    vjps=_vjps,
+    vjps=lambda *args: FUNCTIONS["scan_vjps"](*args),  # noqa: PLW0108 - it is defined later
 )

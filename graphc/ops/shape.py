@@ -1,13 +1,15 @@
-"""Ops that move elements without looking at them: broadcast_to, dimshuffle, reshape, concatenate, iota.
+"""Ops that move elements without looking at them: broadcast_to, dimshuffle, reshape, concatenate, iota,
+assemble.
 
 In: nodes, sizes (numbers or int64 scalar nodes). Out: op records, and one function for each that makes its node, or
-gives back the argument where there is nothing to do. Lowered, all but concatenate are maps of indices.
+gives back the argument where there is nothing to do. Lowered, all but concatenate and assemble are maps of indices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate, product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,6 @@ from graphc.ir.node import (
     Attributes,
     Guard,
     Index,
-    Lowering,
     Node,
     Size,
     Type,
@@ -47,12 +48,10 @@ from graphc.startup.record import replace
 if TYPE_CHECKING:
     from graphc.loopir.ir import Expr
 
+
 Order = tuple["int | str", ...]
 Axes = tuple[tuple[int, "Expr"], ...]
 """Axes with their sizes."""
-
-MOST_ELEMENTS = 2**60
-"""No array has more: an int64 holds the number with room for arithmetic."""
 
 # --- sizes of arguments ---------------------------------------------------------------------------------------------
 
@@ -74,30 +73,31 @@ def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
     return tuple(size_expr(size, element) for size in shape)
 
 
+def escaped(text: str) -> str:
+    """A text as part of the message of a guard, whose braces mean something."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def label(node: Node) -> str:
-    """`describe(node)` for the text of a guard, whose braces mean something."""
-    return lazy_text(lambda: _escaped(describe(node)))
+    """`describe(node)` for the text of a guard."""
+    return lazy_text(lambda: escaped(describe(node)))
 
 
 def label_origin(node: Node) -> str:
     """`label` of what the user wrote, without the casts and new axes that graphc put around it."""
-    return lazy_text(lambda: _escaped(describe_origin(node)))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+    return lazy_text(lambda: escaped(describe_origin(node)))
 
 
 def label_op(node: Node) -> str:
     """The label of `node` in messages: the user's name for the result, else the op, with the user's line."""
     name, where = node.name or node.op.name, node.where
-    return lazy_text(lambda: _escaped(f"{name} ({where})" if where else name))
+    return lazy_text(lambda: escaped(f"{name} ({where})" if where else name))
 
 
 def label_call(name: str) -> str:
     """A function that the user calls, with the line, for the text of a guard."""
     where = user_line()
-    return _escaped(f"{name} ({where})" if where else name)
+    return escaped(f"{name} ({where})" if where else name)
 
 
 def label_size(size: Size) -> str:
@@ -110,19 +110,26 @@ def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
     return [] if sizes.equal(left, right) else [Guard(left, "==", right, message)]
 
 
-NEGATIVE = "{}: the size of axis {}{} is {{right}}, which is negative"
+def shape_guards(
+    left: Sequence[Size], right: Sequence[Size], text: str, *words: object, besides: int | None = None
+) -> list[Guard]:
+    """Guards that sizes are equal along each axis, but for one. text: with `{}` for each of the words, and `{axis}`."""
+    guards: list[Guard] = []
+    for axis, (one, other) in enumerate(zip(left, right, strict=True)):
+        if axis != besides:
+            guards += equality_guard(one, other, lazy_text(partial(text.format, *words, axis=axis)))
+    return guards
+
+
+OF_OTHER_SIZES = "{}: axis {axis} has sizes {{left}} and {{right}}"
 
 
 def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     """Guards that sizes are not negative, where that is not known already."""
-    return [
-        *products_guard(shape, what),
-        *(
-            Guard(0, "<=", size, lazy_format(NEGATIVE, what, axis, label_size(size)))
-            for axis, size in enumerate(shape)
-            if not sizes.known_nonnegative(size)
-        ),
-    ]
+    text = "{}: the size of axis {}{} is {{right}}, which is negative"
+    unknown = [(axis, size) for axis, size in enumerate(shape) if not sizes.known_nonnegative(size)]
+    negative = [Guard(0, "<=", size, lazy_format(text, what, axis, label_size(size))) for axis, size in unknown]
+    return [*products_guard(shape, what), *negative]
 
 
 LARGEST = 2**63 - 1
@@ -161,7 +168,7 @@ def _is_of_arrays(node: Node) -> bool:
 
 
 MOST_ELEMENTS = 2**58
-"""A size above this is absurd, whatever the dtype."""
+"""No array has more, whatever the dtype: an int64 holds the number with room for arithmetic."""
 
 
 def check_naturals(shape: Sequence[Size], what: str) -> None:
@@ -208,14 +215,9 @@ def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type(x.type.dtype, tuple(shape))
 
 
-def _expanded_axes(node: Node) -> tuple[int, ...]:
-    """The axes that the argument has with size 1 and the result with another."""
-    before = node.args[0].type.shape
-    return tuple(axis for axis, size in enumerate(node.type.shape) if sizes.equal(before[axis], 1) and size != 1)
-
-
 def _broadcast_to_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    axes = _expanded_axes(node)
+    before = node.args[0].type.shape
+    axes = tuple(axis for axis, size in enumerate(node.type.shape) if sizes.equal(before[axis], 1) and size != 1)
     summed = expand(make(OPS["sum"], (cotangent,), {"axes": axes}), axes) if axes else cotangent
     return (summed, *(None for _ in node.args[1:]))
 
@@ -536,29 +538,26 @@ def _begins(node: Node) -> Sequence[Size]:
     return [*accumulate([0, *lengths], sizes.add)]
 
 
-def _concatenate_lower(node: Node) -> Lowering:
-    return Writes(lambda node: [_concatenate_write(node, *each) for each in enumerate(_begins(node))])
-
-
-def _concatenate_write(node: Node, position: int, begin: Size) -> Write:
+def _side_by_side(node: Node, begins: Sequence[Size]) -> list[Write]:
+    """Each argument written from where it begins along the axis."""
     axis: int = node.attrs["axis"]
 
-    def target(index: Index, element: Element) -> Index:
-        return (*index[:axis], loopir.add(size_expr(begin, element), index[axis]), *index[axis + 1 :])
+    def write(position: int, begin: Size) -> Write:
+        def target(index: Index, element: Element) -> Index:
+            return (*index[:axis], loopir.add(size_expr(begin, element), index[axis]), *index[axis + 1 :])
 
-    return Write(node.args[position].type.shape, target, lambda index: (position, index))
+        return Write(node.args[position].type.shape, target, lambda index: (position, index))
+
+    return [write(*each) for each in enumerate(begins)]
 
 
 def _concatenate_guards(node: Node) -> Sequence[Guard]:
-    axis: int = node.attrs["axis"]
     what, (first, *rest) = label_op(node), node.args
+    text, axis = "{} of {} and {}: axis {axis} has sizes {{left}} and {{right}}", node.attrs["axis"]
     guards: list[Guard] = []
     for arg in rest:
-        for k, size in enumerate(arg.type.shape):
-            if k != axis:
-                pair = label_origin(first), label_origin(arg)
-                message = lazy_format("{} of {} and {}: axis {} has sizes {{left}} and {{right}}", what, *pair, k)
-                guards += equality_guard(first.type.shape[k], size, message)
+        words = what, label_origin(first), label_origin(arg)
+        guards += shape_guards(first.type.shape, arg.type.shape, text, *words, besides=axis)
     return guards
 
 
@@ -573,7 +572,7 @@ define_op(
     "concatenate",
     infer=_concatenate_infer,
     eval=lambda node, *arrays: np.concatenate(arrays, axis=node.attrs["axis"]),
-    lower=_concatenate_lower,
+    lower=lambda node: Writes(lambda node: _side_by_side(node, _begins(node))),
     vjp=_concatenate_vjp,
     guards=_concatenate_guards,
     samples=samples(
@@ -629,4 +628,66 @@ define_op(
         ]
     ),
     doc="The int64 vector 0, 1, …, size-1.",
+)
+
+
+# --- assemble -------------------------------------------------------------------------------------------------------
+# In: parts, all elements of an array between them, where each begins along one axis, and the sizes of the array. Out:
+# the array. Unlike `concatenate` it may be told sizes of which only a call shows that they add up; where parts overlap,
+# the later one stays.
+
+
+def assemble(parts: Sequence[Node], starts: Sequence[Size], shape: Sequence[Size], axis: int) -> Node:
+    """Arrays as one of this shape, each from its start along an axis on; they must be all of it between them."""
+    return make(ASSEMBLE, (*parts, *map(as_size_node, (*starts, *shape))), {"axis": axis})
+
+
+def parts_of(args: Sequence[Node]) -> tuple[Sequence[Node], tuple[Size, ...], tuple[Size, ...]]:
+    """The parts, where they begin, and the shape of the whole."""
+    rank = args[0].ndim if args else 0
+    count = (len(args) - rank) // 2
+    numbers = as_sizes(args[count:], "assemble")
+    return args[:count], numbers[:count], numbers[count:]
+
+
+def _assemble_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    parts, starts, shape = parts_of(args)
+    axis = attrs["axis"]
+    if not parts or len(starts) != len(parts) or not 0 <= axis < len(shape):
+        wanted = f"parts, their starts along axis {axis}, and sizes"
+        raise GraphTypeError(f"assemble: {len(args)} arguments are not {wanted}")
+    for part in parts:
+        if part.type.dtype != parts[0].type.dtype or part.ndim != len(shape):
+            raise GraphTypeError(f"assemble: {describe(part)} of type {part.type} is no part of {describe(parts[0])}")
+    return Type(parts[0].type.dtype, shape)
+
+
+def _assemble_guards(node: Node) -> Sequence[Guard]:
+    what, (parts, _, shape), axis = label_op(node), parts_of(node.args), node.attrs["axis"]
+    text = "{}: a part has {{left}} elements along axis {axis}, the whole {{right}}"
+    return [guard for part in parts for guard in shape_guards(part.type.shape, shape, text, what, besides=axis)]
+
+
+def _assemble_eval(node: Node, *arrays: Array) -> Array:
+    axis, count = node.attrs["axis"], len(parts_of(node.args)[0])
+    result = np.empty([int(size) for size in arrays[2 * count :]], node.type.dtype)
+    for part, start in zip(arrays[:count], arrays[count:], strict=False):
+        result[(slice(None),) * axis + (slice(int(start), int(start) + part.shape[axis]),)] = part
+    return result
+
+
+ASSEMBLE = define_op(
+    "assemble",
+    infer=_assemble_infer,
+    eval=_assemble_eval,
+    lower=lambda node: Writes(lambda node: _side_by_side(node, parts_of(node.args)[1])),
+    guards=_assemble_guards,
+    samples=samples(
+        others=[
+            ("vectors", lambda x, y: assemble((y, x), (3, 0), (5,), 0), (3,), (2,)),
+            ("columns, some of them twice", lambda x, y: assemble((x, y), (0, 1), (2, 3), 1), (2, 3), (2, 1)),
+            ("with nothing", lambda x, y: assemble((x, y), (0, 2), (2, 3), 0), (2, 3), (0, 3)),
+        ]
+    ),
+    doc="Parts of an array, each written where it begins.",
 )

@@ -9,6 +9,7 @@ array where it stands. Windows that reach beyond an array are those of a larger 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -34,20 +35,20 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.samples import Argument, Sample, Samples, samples
+from graphc.ir.samples import Row, samples
 from graphc.ir.walk import as_size_node
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise, repeated
+from graphc.ops.identity import checked
 from graphc.ops.index import gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.shape import (
     as_sizes,
     check_naturals,
     dimshuffle,
-    equality_guard,
     filled,
     label,
     label_op,
     naturals_guard,
+    shape_guards,
     size_expr,
     zeros,
 )
@@ -70,10 +71,8 @@ class Sliding:
     @property
     def reach(self) -> Size:
         """The number of elements that the windows reach over, the first and last among them, where there are any."""
-        places, within = (
-            sizes.multiply(sizes.subtract(number, 1), each)
-            for number, each in ((self.count, self.stride), (self.width, self.step))
-        )
+        pairs = (self.count, self.stride), (self.width, self.step)
+        places, within = (sizes.multiply(sizes.subtract(number, 1), each) for number, each in pairs)
         return sizes.add(sizes.add(places, within), 1)
 
     @property
@@ -83,19 +82,14 @@ class Sliding:
 
 
 def _slidings(node: Node) -> list[Sliding]:
-    """The windows of a node."""
     return _parts(node.op.name, node.args, node.attrs)
 
 
 def _parts(name: str, args: Sequence[Node], attrs: Attributes) -> list[Sliding]:
     rank: int = attrs["axes"]
-    if name == "windows":
-        numbers = as_sizes(args[1:], name)
-    else:
-        counted = args[1].type.shape[args[1].ndim - 2 * rank :]
-        numbers = (*counted, *as_sizes(args[2:], name))
-    columns = [numbers[place * rank : (place + 1) * rank] for place in range(4)]
-    return [Sliding(*each) for each in zip(*columns, strict=True)]
+    counted = () if name == "windows" else args[1].type.shape[args[1].ndim - 2 * rank :]
+    numbers = (*counted, *as_sizes(args[1 if name == "windows" else 2 :], name))
+    return list(map(Sliding, *(numbers[place * rank : (place + 1) * rank] for place in range(4))))
 
 
 def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
@@ -117,9 +111,8 @@ def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
         some = sizes.multiply(sizes.minimum(sliding.count, 1), sizes.minimum(sliding.width, 1))
         for word, size in (("stride", sliding.stride), ("step", sliding.step)):
             if not isinstance(size, int):
-                guards.append(
-                    Guard(some, "<=", size, f"{what}: the {word} along axis {axis} is {{right}}, not positive")
-                )
+                text = f"{what}: the {word} along axis {axis} is {{right}}, not positive"
+                guards.append(Guard(some, "<=", size, text))
         reach = sizes.multiply(some, sliding.reach)
         if not (isinstance(reach, int) and isinstance(length, int) and reach <= length):
             text = f"{what} of {label(x)}: windows reach to {{left}} along axis {axis}, whose size is {{right}}"
@@ -133,9 +126,7 @@ def _positions(numbers: Sequence[Sequence[int]]) -> tuple[Any, ...]:
     found: list[Any] = [...]
     for axis, (count, width, stride, step) in enumerate(zip(*numbers, strict=True)):
         place = np.arange(count)[:, None] * stride + np.arange(width) * step
-        shape = [1] * (2 * rank)
-        shape[axis], shape[rank + axis] = place.shape
-        found.append(place.reshape(shape))
+        found.append(np.expand_dims(place, [k for k in range(2 * rank) if k not in (axis, rank + axis)]))
     return tuple(found)
 
 
@@ -181,15 +172,10 @@ def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (whole, *(None for _ in node.args[1:]))
 
 
-def _windows_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
-    return 0, _source(_slidings(node), index, element)
-
-
 def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
     """The windows that slide over the last axes of `x`: the axes of places, then those within a window."""
-    fields = zip(*((s.count, s.width, s.stride, s.step) for s in slidings), strict=True)
-    numbers = [as_size_node(size) for column in fields for size in column]
-    return make(WINDOWS, (x, *numbers), {"axes": len(slidings)})
+    numbers = (getattr(sliding, name) for name in ("count", "width", "stride", "step") for sliding in slidings)
+    return make(WINDOWS, (x, *map(as_size_node, numbers)), {"axes": len(slidings)})
 
 
 def filled_windows(x: Node, slidings: Sequence[Sliding], before: Sequence[Size | None], fill: Any) -> Node:
@@ -214,12 +200,8 @@ def _join_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     rank: int = attrs["axes"]
     if not 1 <= rank <= y.ndim // 2:
         raise GraphTypeError(f"join_windows of {describe(y)} of type {y.type}: no windows over {rank} axes")
-    return Type(y.type.dtype, _joined_shape(y.type.shape, rank))
-
-
-def _joined_shape(shape: Sequence[Size], rank: int) -> tuple[Size, ...]:
-    outer, places, within = shape[: -2 * rank], shape[-2 * rank : -rank], shape[-rank:]
-    return (*outer, *map(sizes.multiply, places, within))
+    outer, places, within = y.type.shape[: -2 * rank], y.type.shape[-2 * rank : -rank], y.type.shape[-rank:]
+    return Type(y.type.dtype, (*outer, *map(sizes.multiply, places, within)))
 
 
 def _join_eval(node: Node, y: Array) -> Array:
@@ -309,13 +291,11 @@ def _inc_writes(node: Node) -> Sequence[Write]:
 
 
 def _inc_guards(node: Node) -> Sequence[Guard]:
-    x, y = node.args[:2]
-    slidings, what = _slidings(node), label_op(node)
-    guards = _guards_of(what, x, slidings)
-    for axis in range(x.ndim - len(slidings)):
-        text = f"{what}: axis {axis} of {label(y)} has size {{left}}, not {{right}} as in {label(x)}"
-        guards += equality_guard(y.type.shape[axis], x.type.shape[axis], text)
-    return guards
+    (x, y), slidings, what = node.args[:2], _slidings(node), label_op(node)
+    outer = x.ndim - len(slidings)
+    text = "{}: axis {axis} of {} has size {{left}}, not {{right}} as in {}"
+    guards = shape_guards(y.type.shape[:outer], x.type.shape[:outer], text, what, label(y), label(x))
+    return [*_guards_of(what, x, slidings), *guards]
 
 
 def _inc_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
@@ -325,44 +305,42 @@ def _inc_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: 
 def inc_windows(x: Node, y: Node, slidings: Sequence[Sliding]) -> Node:
     """`x` with `y`, which has the axes that `windows` would give, added to those elements: where windows overlap, all
     are. The counts and widths are those of `y`."""
-    fields = zip(*((s.stride, s.step) for s in slidings), strict=True)
-    numbers = [as_size_node(size) for column in fields for size in column]
-    return make(INC_WINDOWS, (x, y, *numbers), {"axes": len(slidings)})
+    numbers = (getattr(sliding, name) for name in ("stride", "step") for sliding in slidings)
+    return make(INC_WINDOWS, (x, y, *map(as_size_node, numbers)), {"axes": len(slidings)})
 
 
 # --- the records ----------------------------------------------------------------------------------------------------
 
-_CASES: tuple[tuple[str, tuple[int, ...], tuple[Sliding, ...]], ...] = (
-    ("of a vector", (5,), (Sliding(3, 3),)),
-    ("apart", (2, 7), (Sliding(3, 2, 2),)),
-    ("two axes, apart", (2, 4, 5), (Sliding(2, 2, 2), Sliding(1, 3, 3))),
-    ("two axes, overlapping", (5, 6), (Sliding(2, 3, 2), Sliding(4, 3))),
-    ("dilated", (2, 7), (Sliding(2, 3, 2, 2),)),
-    ("with gaps", (7,), (Sliding(3, 1, 3),)),
-    ("no places", (2, 2), (Sliding(0, 3, 1),)),
-    ("of no rows", (0, 4), (Sliding(2, 2, 2),)),
+_CASES: tuple[tuple[str, tuple[int, ...], tuple[tuple[int, ...], ...]], ...] = (
+    ("of a vector", (5,), ((3, 3),)),
+    ("apart", (2, 7), ((3, 2, 2),)),
+    ("two axes, apart", (2, 4, 5), ((2, 2, 2), (1, 3, 3))),
+    ("two axes, overlapping", (5, 6), ((2, 3, 2), (4, 3))),
+    ("dilated", (2, 7), ((2, 3, 2, 2),)),
+    ("with gaps", (7,), ((3, 1, 3),)),
+    ("no places", (2, 2), ((0, 3, 1),)),
+    ("of no rows", (0, 4), ((2, 2, 2),)),
 )
+"""Names, shapes, and for each of the last axes the numbers of a `Sliding`."""
 
 
-def _shape_of(shape: tuple[int, ...], slidings: Sequence[Sliding]) -> tuple[int, ...]:
-    outer = shape[: len(shape) - len(slidings)]
-    return (*outer, *(int(str(s.count)) for s in slidings), *(int(str(s.width)) for s in slidings))
+def _windows_of(x: Node, numbers: Sequence[tuple[int, ...]]) -> Node:
+    return windows(x, [Sliding(*each) for each in numbers])
+
+
+def _added_to(x: Node, y: Node, numbers: Sequence[tuple[int, ...]]) -> Node:
+    return inc_windows(x, y, [Sliding(*each) for each in numbers])
 
 
 WINDOWS = define_op(
     "windows",
     infer=_windows_infer,
     eval=lambda node, x, *rest: np.asarray(x[_positions(_columns(rest, node.attrs["axes"]))]),
-    lower=lambda node: View(_windows_index),
+    lower=lambda node: View(lambda node, index, element: (0, _source(_slidings(node), index, element))),
     vjp=_windows_vjp,
     guards=lambda node: _guards_of(label_op(node), node.args[0], _slidings(node)),
     cost=0.0,
-    samples=Samples(
-        lambda: tuple(
-            Sample(name, lambda x, slidings=slidings: windows(x, slidings), (Argument(shape),))
-            for name, shape, slidings in _CASES
-        )
-    ),
+    samples=samples(*((name, partial(_windows_of, numbers=own), shape) for name, shape, own in _CASES)),
     doc="Windows that slide over the last axes, with strides and steps: places first, then what is within.",
     batch=lambda node, args, batched, size: None if any(batched[1:]) else make(node.op, args, node.attrs),
 )
@@ -390,14 +368,10 @@ INC_WINDOWS = define_op(
     lower=lambda node: Writes(_inc_writes),
     vjp=lambda node, cotangent: (cotangent, windows(cotangent, _slidings(node)), *(None for _ in node.args[2:])),
     guards=_inc_guards,
-    samples=Samples(
-        lambda: tuple(
-            Sample(
-                name,
-                lambda x, y, slidings=slidings: inc_windows(x, y, slidings),
-                (Argument(shape), Argument(_shape_of(shape, slidings))),
-            )
-            for name, shape, slidings in _CASES
+    samples=samples(
+        *(
+            (name, partial(_added_to, numbers=own), shape, (*shape[: -len(own)], *(n[k] for k in (0, 1) for n in own)))
+            for name, shape, own in _CASES
         )
     ),
     doc="The first argument with the second added to the windows of its last axes; where they overlap, all are added.",
@@ -405,15 +379,13 @@ INC_WINDOWS = define_op(
 )
 
 
-# --- segment ----------------------------------------------------------------------------------------------------------
-# Sums of segments: element i of the result is the sum of the rows starts[i] to starts[i + 1] of an array; and the
-# number of the segment that each row lies in.
-#
+# --- segments ---------------------------------------------------------------------------------------------------------
 # In: an array and a vector of integers, one longer than the result. Out: two op records and functions that make their
-# nodes. A product with a sparse matrix in rows is such a sum of what its entries give; one in columns adds to places
-# what its entries give, each times the element of a vector at the number of its segment. Starts ascend from 0 to the
-# size of the axis, which is checked: each row lies in one segment. Terms of a vector are added in the accumulator's
-# dtype (`dtypes.accumulated_in`), rows of more axes in their own, as in a matrix product.
+# nodes. Element i of `segment_sum` is the sum of the rows starts[i] to starts[i + 1]; `segment_of` gives the number of
+# the segment that each row lies in. A product with a sparse matrix in rows is such a sum of what its entries give; one
+# in columns adds to places what its entries give, each times the element of a vector at the number of its segment.
+# Starts ascend from 0 to the size of the axis, which is checked: each row lies in one segment. Terms of a vector are
+# added in the accumulator's dtype (`dtypes.accumulated_in`), rows of more axes in their own, as in a matrix product.
 
 
 def segment_sum(x: Node, starts: Node) -> Node:
@@ -487,14 +459,16 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     return dimshuffle(last, (last.ndim - 1, *range(last.ndim - 1)))
 
 
-def _sample(name: str, starts: Sequence[int], *columns: int) -> Sample:
-    """The last of the starts is whatever size there is, for others that are beyond it too."""
+def _sample(name: str, starts: Sequence[int], *columns: int, of: bool = False) -> Row:
+    """A sum of segments, or the numbers of segments. The last of the starts is whatever size there is, for others that
+    are beyond it too."""
 
     def build(x: Node) -> Node:
-        inside = literal(np.array([*starts[:-1], 2**30], "int64"), "int64")
-        return segment_sum(x, elementwise("minimum", inside, as_size_node(x.type.shape[0])))
+        count = x.type.shape[0]
+        inside = elementwise("minimum", literal(np.array([*starts[:-1], 2**30]), "int64"), as_size_node(count))
+        return segment_of(ascending(inside, count, "starts"), count) if of else segment_sum(x, inside)
 
-    return Sample(name, build, (Argument((starts[-1], *columns)),))
+    return name, build, (starts[-1], *columns)
 
 
 define_op(
@@ -504,22 +478,17 @@ define_op(
     lower=lambda node: Segments(accumulated_in(node.type.dtype) if node.ndim == 1 else node.type.dtype),
     vjp=_vjp,
     guards=_guards,
-    samples=Samples(
-        lambda: (
-            _sample("a vector", (0, 2, 2, 5)),
-            _sample("one row", (0, 9)),
-            _sample("rows", (0, 5, 5, 6, 15), 3),
-            _sample("planes", (0, 1, 5), 2, 3),
-            _sample("no columns", (0, 1, 5), 0),
-            _sample("nothing", (0, 0, 0), 2),
-        )
+    samples=samples(
+        _sample("a vector", (0, 2, 2, 5)),
+        _sample("one row", (0, 9)),
+        _sample("rows", (0, 5, 5, 6, 15), 3),
+        _sample("planes", (0, 1, 5), 2, 3),
+        _sample("no columns", (0, 1, 5), 0),
+        _sample("nothing", (0, 0, 0), 2),
     ),
     batch=_batch,
     doc="The sum of each segment of the first axis, which begin at the second argument's elements and end at the next.",
 )
-
-
-# --- numbers of segments --------------------------------------------------------------------------------------------
 
 
 def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -530,27 +499,18 @@ def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type("int64", as_sizes((count,), "segment_of"))
 
 
-def _of_sample(name: str, starts: Sequence[int]) -> Sample:
-    def build(x: Node) -> Node:
-        count = x.type.shape[0]
-        inside = elementwise("minimum", literal(np.array([*starts[:-1], 2**30]), "int64"), as_size_node(count))
-        return segment_of(ascending(inside, count, "starts"), count)
-
-    return Sample(name, build, (Argument((starts[-1],)),), differentiable=False)
-
-
 define_op(
     "segment_of",
     infer=_of_infer,
     eval=lambda node, starts, count: np.repeat(np.arange(len(starts) - 1, dtype="int64"), np.diff(starts)),
     lower=lambda node: SegmentNumber(),
     vjp=lambda node, cotangent: (None, None),
-    samples=Samples(
-        lambda: (
-            _of_sample("some empty", (0, 0, 2, 2, 5)),
-            _of_sample("one", (0, 3)),
-            _of_sample("nothing", (0, 0)),
-        )
+    samples=samples(
+        others=[
+            _sample("some empty", (0, 0, 2, 2, 5), of=True),
+            _sample("one", (0, 3), of=True),
+            _sample("nothing", (0, 0), of=True),
+        ]
     ),
     doc="For each position the number of the segment that it lies in: they begin at the first argument's elements.",
 )

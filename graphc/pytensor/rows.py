@@ -14,7 +14,7 @@ from graphc.control.branch import ifelse
 from graphc.control.scan import scan, until
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
-from graphc.ops.checked import checked
+from graphc.ops.identity import checked
 from graphc.pytensor.table import ROWS, Table, Unknown, as_declared, folded, known, row, scalars
 from graphc.tensor.signal import conv as signal
 

@@ -26,9 +26,9 @@ from graphc.control.functional import cond, map, while_loop
 from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Size, describe, literal
-from graphc.ops.checked import checked
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, elementwise as E
+from graphc.ops.identity import checked
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import iota, reshape
 from graphc.options import options

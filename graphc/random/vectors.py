@@ -19,9 +19,9 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, elementwise as E
-from graphc.ops.linalg import factor, spectral
+from graphc.ops.identity import checked
+from graphc.ops.linalg import factor
 from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.ops.shape import reshape, zeros
 from graphc.random.distributions import (
@@ -241,9 +241,9 @@ def _root(cov: Node, method: str) -> Node:
     if method == "cholesky":
         return factor.cholesky(cov)
     if method == "eigh":
-        values, vectors = spectral.eigh(cov)
+        values, vectors = factor.eigh(cov)
         return vectors * layout.expand(sqrt(maximum(values, 0.0)), (values.ndim - 1,))
-    u, s, _ = spectral.svd(cov)
+    u, s, _ = factor.svd(cov)
     return u * layout.expand(sqrt(s), (s.ndim - 1,))
 
 

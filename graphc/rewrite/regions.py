@@ -25,12 +25,12 @@ from graphc.ir.facts import below_broadcasts
 from graphc.ir.node import Node, Size, constant_value, literal, make
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, rebuilt
-from graphc.ops.assemble import assemble
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, concatenate, expand, filled
-from graphc.rewrite.rules.engine import (
+from graphc.ops.shape import assemble, concatenate, filled
+from graphc.rewrite.engine import (
     CLOSE,
     EXACT,
+    NUMBERS,
     AnyRule,
     RuleUse,
     Transformation,
@@ -38,6 +38,7 @@ from graphc.rewrite.rules.engine import (
     Visit,
     is_number,
     plus_zero,
+    scaled,
     set_user_line,
     tell,
 )
@@ -177,28 +178,20 @@ def in_order(regions: Sequence[Region | None]) -> list[Region] | None:
     known = [each for each in regions if each is not None]
     if len(known) < len(regions):
         return None
+    orders = [known, known[::-1]]
     if all(isinstance(each.start, int) for each in known):
         known.sort(key=lambda each: (each.start, each.stop is None, each.stop if isinstance(each.stop, int) else 0))
         orders = [known]
-    else:
-        orders = [known, known[::-1]]
-    return next(
-        (
-            order
-            for order in orders
-            if all(map(is_before, order, order[1:])) and sizes.known_nonnegative(order[0].start)
-        ),
-        None,
-    )
+    for order in orders:
+        if all(map(is_before, order, order[1:])) and sizes.known_nonnegative(order[0].start):
+            return order
+    return None
 
 
 def is_before(one: Region, other: Region) -> bool:
     """True if a region is proved to end at or before the start of another."""
-    return (
-        one.stop is not None
-        and sizes.known_at_least(other.start, one.start)
-        and sizes.known_at_least(other.start, one.stop)
-    )
+    bounds = (one.start, one.stop)
+    return all(bound is not None and sizes.known_at_least(other.start, bound) for bound in bounds)
 
 
 def gaps_between(regions: Sequence[Region], axis: int, node: Node) -> list[Region]:
@@ -296,8 +289,7 @@ def _number(node: Node) -> float | None:
 def _times(value: Node, factor: float) -> Node:
     if factor in (1.0, -1.0):
         return value if factor > 0 else elementwise("neg", value)
-    number = expand(literal(factor, value.type.dtype), range(value.ndim))
-    return elementwise("mul", broadcast_to(number, value.type.shape), value)
+    return scaled(factor, value)
 
 
 MOST_REGIONS = 64
@@ -331,13 +323,7 @@ def _side_by_side(node: Node, uses: Uses) -> Node | None:
 
 
 REGIONS: tuple[AnyRule, ...] = (
-    Transformation(
-        "regions_of_zeros",
-        ("inc_subtensor",),
-        _side_by_side,
-        EXACT,
-        operands=("inc_subtensor", "broadcast_to", "dimshuffle", "constant"),
-    ),
+    Transformation("regions_of_zeros", ("inc_subtensor",), _side_by_side, EXACT, ("inc_subtensor", *NUMBERS)),
 )
 
 SCATTERS: tuple[AnyRule, ...] = (

@@ -23,8 +23,8 @@ import graphc.tensor as T
 from graphc.control import functional
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node
-from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.questions import asked_size
 from graphc.scipy.named import as_float, offer
 from graphc.startup.hooks import lazily
 from graphc.tensor.signal import convolve1d, convolve2d as images_convolved

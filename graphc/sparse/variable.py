@@ -22,8 +22,8 @@ from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, variable
 from graphc.ir.walk import as_size_node, mention
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.identity import checked
 from graphc.ops.shape import concatenate, expand, transpose
 from graphc.ops.windows import ascending, segment_of
 from graphc.options import options

@@ -20,9 +20,9 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, reduce, shape as ops
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
+from graphc.ops.identity import with_elements
+from graphc.ops.questions import asked_size
 from graphc.ops.recur import running_sum
 from graphc.tensor import elementary as el, shaping
 from graphc.tensor.creation import full, ones

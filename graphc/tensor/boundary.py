@@ -29,8 +29,8 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describe, plain
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import asked, refuse_write
-from graphc.ops.elementwise import COMPARED, Number, as_node, cast, with_sizes_fitted
-from graphc.ops.questions import is_outside
+from graphc.ops.elementwise import COMPARED, as_node, cast, with_sizes_fitted
+from graphc.ops.questions import Number, is_outside
 from graphc.ops.shape import iota, reshape
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, assigned, fitted, known

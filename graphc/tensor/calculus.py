@@ -19,11 +19,11 @@ from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import checked, with_elements
 from graphc.ops.conv import convolve as convolve_images
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.identity import checked, with_elements
 from graphc.ops.index import subtensor
+from graphc.ops.questions import asked_size
 from graphc.ops.recur import linear_recurrence
 from graphc.tensor import shaping
 from graphc.tensor.creation import zeros

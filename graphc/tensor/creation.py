@@ -21,8 +21,8 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, SIZE, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index, shape as ops
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.identity import checked
 from graphc.options import options
 from graphc.tensor import shaping
 from graphc.tensor.variables import resolve_dtype

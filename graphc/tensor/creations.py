@@ -33,7 +33,8 @@ import numpy as np
 from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.node import OPS, Node, literal, make
 from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons, program_line, warn_user
-from graphc.ops.elementwise import Number, as_node
+from graphc.ops.elementwise import as_node
+from graphc.ops.questions import Number
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.boundary import WRITERS

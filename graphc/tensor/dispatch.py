@@ -21,8 +21,8 @@ import numpy as np
 from graphc import tensor
 from graphc.errors import ArgumentError
 from graphc.ir.node import Node
-from graphc.ops.at_hand import asked_size, asked_values
-from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.questions import Number, asked_size, asked_values
 from graphc.ops.recur import EXTREMES
 from graphc.startup.hooks import HOOKS, nearest
 from graphc.startup.record import record

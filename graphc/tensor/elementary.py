@@ -20,9 +20,8 @@ from graphc.ops import (
     scalar as _table,  # fills FUNCTIONS
     shape as layout,
 )
-from graphc.ops.checked import checked
-from graphc.ops.elementwise import ROWS, Row, as_node, cast as _cast, elementwise
-from graphc.ops.promotion import FLOAT
+from graphc.ops.elementwise import FLOAT, ROWS, Row, as_node, cast as _cast, elementwise
+from graphc.ops.identity import checked
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [

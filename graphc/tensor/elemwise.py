@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import FUNCTIONS, Node, Op, describe
 from graphc.ops import shape as layout
-from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import ROWS, as_node, cast
+from graphc.ops.questions import asked_size
 from graphc.tensor import reductions
 from graphc.tensor.shaping import dimshuffle, normalise_axes
 

@@ -21,9 +21,8 @@ from graphc.ir.node import Node, describe
 from graphc.ir.source_lines import TRACE, traced_hint
 from graphc.ir.symbol import asked
 from graphc.ir.walk import as_size_node
-from graphc.ops.at_hand import asked_equal
 from graphc.ops.elementwise import WEAK, as_node, cast, is_number
-from graphc.ops.questions import plain_shape
+from graphc.ops.questions import asked_equal, plain_shape
 from graphc.startup.hooks import HOOKS
 
 Function = Callable[..., Any]

@@ -30,9 +30,9 @@ from graphc.ir.call_errors import add_call
 from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe, literal, plain
 from graphc.ir.source_lines import TRACE, asked_by_user, instruction, program_line
 from graphc.ir.symbol import METHODS, asked, refuse_write
-from graphc.ops.at_hand import fixed_size
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.index import set_subtensor
+from graphc.ops.questions import fixed_size
 from graphc.ops.shape import broadcast_to, dimshuffle, filled, guard_axis
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item

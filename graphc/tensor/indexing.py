@@ -24,8 +24,8 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.identity import checked
 from graphc.startup.record import record
 from graphc.tensor import keys
 from graphc.tensor.shaping import as_size, flatten, label_operand, normalise_axes, normalise_axis, operand

@@ -23,9 +23,9 @@ from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
 from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast
+from graphc.ops.identity import checked
+from graphc.ops.questions import asked_size
 from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
 from graphc.tensor.indexing import getitem
 from graphc.tensor.reductions import all as all_of

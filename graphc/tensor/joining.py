@@ -19,8 +19,8 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, shape as ops
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.identity import checked
 from graphc.ops.recur import running_sum
 from graphc.tensor import shaping
 from graphc.tensor.indexing import getitem, take

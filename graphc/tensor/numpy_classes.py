@@ -22,8 +22,9 @@ import numpy as np
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Node
 from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons, program_line
-from graphc.ops.again import EFFECTS
-from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.elementwise import as_node, cast
+from graphc.ops.identity import EFFECTS
+from graphc.ops.questions import Number
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary, elementary
 from graphc.tensor.calculus import full

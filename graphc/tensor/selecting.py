@@ -20,9 +20,9 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, convert_to, elementwise, is_number
+from graphc.ops.identity import checked
+from graphc.ops.questions import asked_size
 from graphc.tensor import elementary as el, shaping
 from graphc.tensor.creation import arange, linspace, ones, tri
 from graphc.tensor.indexing import compressed, getitem, set_subtensor, take

@@ -31,8 +31,8 @@ from graphc.ir.node import (
 from graphc.ir.source_lines import TRACE, program_line, traced_hint
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
-from graphc.ops.at_hand import asked_equal, asked_number, asked_size, found
-from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin, narrowed
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, describe_origin, narrowed
+from graphc.ops.questions import Number, asked_equal, asked_number, asked_size, found
 
 __all__ = [
     "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",

@@ -4,7 +4,7 @@
     searchsorted([1, 3], 2)     1
     unique([3, 1, 3])           [1, 3]
 
-In: tensors. Out: nodes, composed of the ops of `ops/order.py`. NaN is the largest of all numbers. Sorting is stable,
+In: tensors. Out: nodes, composed of the ops of `ops/lines.py`. NaN is the largest of all numbers. Sorting is stable,
 and its derivative goes through the permutation; what counts or ranks has none.
 """
 
@@ -17,10 +17,10 @@ from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe
-from graphc.ops import order as ops, shape as layout
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import checked
+from graphc.ops import lines as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
+from graphc.ops.identity import checked
+from graphc.ops.questions import asked_size
 from graphc.tensor.creation import arange, zeros
 from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, maximum, minimum, where
 from graphc.tensor.indexing import flip, set_subtensor

@@ -20,9 +20,9 @@ from graphc.arrays.incomplete import betainc_by, gammainc_by_k, stdtr_by_df
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node, describe
 from graphc.ops.custom import PREFIX, custom_op, not_implemented, special_op
-from graphc.ops.elementwise import as_node, cast, elementwise, is_number, strong
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.recur import times_power
-from graphc.ops.scalar import polygamma, strong_product
+from graphc.ops.scalar import polygamma, strong, strong_product
 from graphc.tensor import elementary as el
 from graphc.tensor.creation import full_like
 from graphc.tensor.joining import stack

@@ -19,9 +19,9 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ops import shape as layout
-from graphc.ops.at_hand import asked_equal, asked_size
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
+from graphc.ops.identity import checked
+from graphc.ops.questions import asked_equal, asked_size
 from graphc.ops.reduce import reduction
 from graphc.options import options
 from graphc.tensor import elementary as el, reductions, shaping

@@ -35,7 +35,7 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast_safely
 from graphc.ops.shape import zeros
 from graphc.options import options
-from graphc.rewrite.pipeline import rewrite
+from graphc.rewrite import rewrite
 from graphc.shared import Container, SharedVariable, shared
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.shaping import shape, specify_shape

@@ -1,6 +1,6 @@
 """Fourier transforms of real values, Theano's `tensor.fft`: real and imaginary parts lie along a last axis.
 
-In: tensors whose first axis counts the transforms. Out: nodes, composed of the op of `ops/fourier.py`.
+In: tensors whose first axis counts the transforms. Out: nodes, composed of the op of `ops/lines.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.fourier import backward, fourier
 from graphc.ops.index import set_subtensor, subtensor
+from graphc.ops.lines import backward, fourier
 from graphc.ops.shape import reshape, zeros
 from graphc.tensor.elementary import sqrt
 from graphc.tensor.joining import concatenate, stack

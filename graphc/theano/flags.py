@@ -206,7 +206,7 @@ def set_setting(name: str, value: Any) -> None:
 
 def known_rules(names: list[str]) -> list[str]:
     """Return the names that are rules or passes of graphc: Theano's others change nothing."""
-    rules = import_module("graphc.rewrite.pipeline")
+    rules = import_module("graphc.rewrite")
     return [name for name in names if name in rules.NAMES]
 
 

@@ -23,7 +23,7 @@ from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, Scalar, variable
 from graphc.ir.source_lines import TRACE, TRACED
 from graphc.ir.walk import type_sizes
-from graphc.ops.elementwise import Number
+from graphc.ops.questions import Number
 from graphc.options import options
 from graphc.startup.record import record
 from graphc.trees import exact_kind, flatten, leaves as leaves_of, map_leaves, paths

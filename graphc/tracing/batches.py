@@ -18,8 +18,8 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.source_lines import LEFT, TRACE, TRACED
-from graphc.ops.again import Frame, attached
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.identity import Frame, attached
 from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label
 from graphc.tracing.arguments import Unchanged, as_given, names_of, settings_for
 from graphc.tracing.interface import P, remembered

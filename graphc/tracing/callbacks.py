@@ -2,7 +2,7 @@
 
 In: a Python function of arrays, and tensors. Out: of `pure_callback` tensors, for which compiled code calls the
 function; of the others nothing: what they do is attached to the results of the function that is traced
-(ops/again.py), so that it is done where and as often as these are computed.
+(ops/identity.py), so that it is done where and as often as these are computed.
 
     y = graphc.pure_callback(scipy_function, graphc.ShapeDtypeStruct(x.shape, x.dtype), x)
     graphc.debug.print("x = {}", x)
@@ -22,9 +22,9 @@ from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Op, Size, Type, describe, make
 from graphc.ir.source_lines import TRACE
 from graphc.ir.walk import as_size_node
-from graphc.ops.again import EFFECTS
 from graphc.ops.custom import PYTHON, fingerprint
 from graphc.ops.elementwise import as_node
+from graphc.ops.identity import EFFECTS
 from graphc.ops.shape import reshape
 from graphc.tensor.shaping import as_size
 from graphc.trees import leaves, like, outline, structure

@@ -8,7 +8,7 @@
 In: a function of arrays, and a policy: which of its values are kept all the same. Out: a function of the same arguments
 and values. The derivative of its values is given by a rule (`ops/derivative.py: overridden`). The rule calls the
 function with fresh variables, differentiates what it gives, and puts `again` of the arguments in place of the variables
-(`ops/again.py`), and the values that are kept in place of those that the policy names.
+(`ops/identity.py`), and the values that are kept in place of those that the policy names.
 
 What is not kept of a step of a loop is not kept for any of its steps: there a checkpoint saves a row for each step.
 """
@@ -22,8 +22,8 @@ from graphc.autodiff import pulled_back
 from graphc.errors import GraphTypeError
 from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import nodes_since, substitute
-from graphc.ops.again import again, named
 from graphc.ops.derivative import overridden
+from graphc.ops.identity import again, named
 from graphc.tracing.interface import P, R
 from graphc.tracing.programs import Given, by_position, is_float_node, rebuilt_over, traced
 from graphc.tracing.traced import Jitted, builder_of, transformed

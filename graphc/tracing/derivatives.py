@@ -24,10 +24,10 @@ from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
 from graphc.ir.source_lines import LEFT, TRACE
 from graphc.ir.walk import rebuilt
-from graphc.ops.again import Frame, attached
-from graphc.ops.at_hand import asked_equal
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.identity import Frame, attached
 from graphc.ops.index import subtensor
+from graphc.ops.questions import asked_equal
 from graphc.ops.scan import depends_on_loop
 from graphc.ops.shape import concatenate, dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
@@ -46,8 +46,8 @@ class Opened:
 
     targets: these variables. tree: the argument whose leaves they replace, or a tuple of several. outputs: the value,
     aux: the second item of a result with `has_aux`. replaced: {variable: node of the argument}. since: the serial
-    number from which on nodes belong to this call. effects: what the call does (ops/again.py). results: the leaves of
-    outputs, where they are wanted.
+    number from which on nodes belong to this call. effects: what the call does (ops/identity.py). results: the leaves
+    of outputs, where they are wanted.
     """
 
     targets: list[Node]

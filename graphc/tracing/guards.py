@@ -1,8 +1,8 @@
 """Guards: what a traced function was told of sizes, as conditions that each call must meet; variants of a function.
 
-In: the results of a trace, the variables of its arguments, the notes of its questions (ops/at_hand.py). Out: the graph
-with the conditions in it, which native code checks before it writes anything, and the same conditions in Python, by
-which a call chooses among variants:
+In: the results of a trace, the variables of its arguments, the notes of its questions (ops/questions.py). Out: the
+graph with the conditions in it, which native code checks before it writes anything, and the same conditions in Python,
+by which a call chooses among variants:
 
     def f(x, y):                             f(np.ones((3, 200)), np.ones(7))
         a, b, c = x                          a guard x.shape[0] == 3: the axis is static, its loops unroll
@@ -21,9 +21,9 @@ from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, SIZE, Node, constant_value, literal, variable
 from graphc.ir.source_lines import TRACED, Where
 from graphc.ir.walk import node_set, nodes_of, substitute
-from graphc.ops.at_hand import Note, line_of
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.identity import checked
+from graphc.ops.questions import Note, line_of
 from graphc.startup.record import record
 
 Shapes = Sequence[tuple[int, ...]]

@@ -21,8 +21,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.source_lines import LEFT, TRACED
 from graphc.ir.text import print_graph
-from graphc.ops.at_hand import Note, sizes_at_hand
-from graphc.ops.elementwise import Number
+from graphc.ops.questions import Note, Number, sizes_at_hand
 from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of
 from graphc.tracing.callbacks import ShapeDtypeStruct
 from graphc.tracing.guards import guarded, guards_of

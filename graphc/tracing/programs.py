@@ -25,9 +25,10 @@ from graphc.errors import GraphTypeError
 from graphc.ir.node import CONSTANT, Node, next_serial, variable
 from graphc.ir.source_lines import LEFT, TRACE, TRACED
 from graphc.ir.walk import dependents, nodes_of, nodes_since, rebuilt
-from graphc.ops.again import Frame, attached
 from graphc.ops.derivative import without_overrides
-from graphc.ops.elementwise import Number, as_node
+from graphc.ops.elementwise import as_node
+from graphc.ops.identity import Frame, attached
+from graphc.ops.questions import Number
 from graphc.ops.scan import SCAN
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record

@@ -19,9 +19,9 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.ir.node import INPUT, Node, literal
 from graphc.ir.walk import nodes_of, substitute
-from graphc.ops.at_hand import answered
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg.products import scaled_matmul
+from graphc.ops.questions import answered
 
 LARGEST = 2**23
 """The bytes of a matrix that stays in the last cache of most processors between two reads."""

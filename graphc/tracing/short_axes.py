@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.ir.node import Node
-from graphc.ops.at_hand import Note
+from graphc.ops.questions import Note
 
 SHORT, LONG = 16, 64
 """The most elements of a short axis, and the fewest of a long one."""

@@ -40,9 +40,9 @@ from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.again import Frame, attached
-from graphc.ops.at_hand import Note, agreeing, sizes_at_hand
 from graphc.ops.elementwise import as_node
+from graphc.ops.identity import Frame, attached
+from graphc.ops.questions import Note, agreeing, sizes_at_hand
 from graphc.startup.hooks import HOOKS, once
 from graphc.startup.record import record
 from graphc.tensor import boundary

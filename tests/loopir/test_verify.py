@@ -38,7 +38,7 @@ from graphc.loopir.operators import CALLS, LT, NEG, OR, SUB
 from graphc.loopir.syntax import print_function
 from graphc.loopir.verify import verify_functions
 from graphc.options import options
-from graphc.rewrite.rules.engine import Transformation, apply_in_turn
+from graphc.rewrite.engine import Transformation, apply_in_turn
 from graphc.startup.record import replace
 from tests.support.loop_text import parse_function, parse_functions
 

@@ -23,7 +23,7 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.ir.node import Node, Type, variable
 from graphc.ops.custom import custom_op
 from graphc.options import options
-from graphc.rewrite.pipeline import PIPELINE
+from graphc.rewrite import PIPELINE
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_specified
 from tests.support.thorough import those

@@ -16,7 +16,7 @@ from graphc.errors import ShapeError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph
-from graphc.rewrite.pipeline import rewrite
+from graphc.rewrite import rewrite
 
 N, M, V, U, W = T.lscalar("n"), T.lscalar("m"), T.dvector("v"), T.dvector("u"), T.dmatrix("w")
 LEAVES = (N, M, V, U, W)

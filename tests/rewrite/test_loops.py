@@ -23,7 +23,7 @@ from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.scan import Loop, loop_of, scan_node
 from graphc.options import options
 from graphc.rewrite import PIPELINE, rewrite
-from graphc.rewrite.scans.passes import LOOPS
+from graphc.rewrite.loops import LOOPS
 from tests.support.counting import assert_linear
 
 CLOSE = ("batch_products", "sum_of_products", "project_rows", "recurrence")

@@ -22,9 +22,8 @@ from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_prod, reduce_sum
 from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES
-from graphc.rewrite.rules.engine import Rule, Transformation, apply_in_turn, hole, rule
-from graphc.rewrite.rules.matrices import FACTORS, MATRICES
-from graphc.rewrite.rules.positive import SHARED
+from graphc.rewrite.engine import Rule, Transformation, apply_in_turn, hole, rule
+from graphc.rewrite.matrices import FACTORS, MATRICES, SHARED
 from graphc.testing import draw, leaf_like
 from tests.support.rule_samples import RULE_SAMPLES
 from tests.support.rule_values import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run

@@ -27,7 +27,7 @@ from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, transpose
 from graphc.rewrite import PIPELINE, RULES, rewrite, tell_of
-from graphc.rewrite.rules.engine import MOST_TOLD, Rule, Transformation, Visit, apply_in_turn, hole, rule
+from graphc.rewrite.engine import MOST_TOLD, Rule, Transformation, Visit, apply_in_turn, hole, rule
 from graphc.tensor import addbroadcast, nnet
 from graphc.testing import draw, leaf_like
 from tests.support.counting import assert_linear

@@ -20,8 +20,8 @@ from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Call, Scalar
 from graphc.ir.node import LEAVES, Array, Node
 from graphc.ir.walk import Graph, toposort
-from graphc.ops.assemble import parts_of
 from graphc.ops.linalg.routine import ROUTINES
+from graphc.ops.shape import parts_of
 
 ROUNDED = 4.0
 """Units in the last place that an elementary operation may be wrong by, in any form that a rule gives it."""

@@ -57,8 +57,8 @@ from graphc.loopir.ir import (
 )
 from graphc.loopir.operators import DIV
 from graphc.loopir.syntax import const_text
-from graphc.ops.fourier import transformed
 from graphc.ops.linalg.routine import ROUTINES, Routine
+from graphc.ops.lines import transformed
 
 PRIME = 2**61 - 1
 CHUNK = 2

@@ -12,9 +12,9 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
-from graphc.ops.checked import with_elements
 from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
+from graphc.ops.identity import with_elements
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.ops.linalg.factor import cholesky

@@ -16,7 +16,7 @@ from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, INPUT, SIZE, Array, Node, constant_value, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.rewrite import RULES
-from graphc.rewrite.rules.engine import Match, Rule, Transformation, instantiate
+from graphc.rewrite.engine import Match, Rule, Transformation, instantiate
 
 PAIRS = [item for item in RULES.values() if isinstance(item, Rule)]
 TRANSFORMATIONS = [item for item in RULES.values() if isinstance(item, Transformation)]

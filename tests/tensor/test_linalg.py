@@ -21,7 +21,7 @@ from graphc.functions.function import function
 from graphc.ir.node import Array, Node
 from graphc.ops.linalg import factor
 from graphc.ops.linalg.routine import LinAlgError
-from graphc.rewrite.rules.positive import is_symmetric
+from graphc.rewrite.matrices import is_symmetric
 
 la: Any = T.linalg
 RNG = np.random.default_rng(0)

@@ -1,6 +1,6 @@
 """Fourier transforms for generated source, by pointer and strides.
 
-In: the op of `ops/fourier.py`, which has the order of the arguments. Out: PROTOTYPES, whose definitions are in
+In: the op of `ops/lines.py`, which has the order of the arguments. Out: PROTOTYPES, whose definitions are in
 transform.py; PYTHON_SHIMS, their meaning over flat arrays.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from numpy.lib.stride_tricks import as_strided
 
 from graphc.arrays.dtypes import FLOATS
-from graphc.ops.fourier import symbol, transformed
+from graphc.ops.lines import transform_symbol as symbol, transformed
 
 DTYPES: dict[str, str] = {symbol(dtype): dtype for dtype in FLOATS}
 """The dtype of each function."""

@@ -32,7 +32,7 @@ from graphc.codegen.fourier.api import DTYPES
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.typed import F32, F64, I64, Bool, Ptr, vector
-from graphc.ops.fourier import LANES, RADICES
+from graphc.ops.lines import LANES, RADICES
 
 KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
 CONVOLVED = (15, 12, 10, 9)

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.gemm.api import Flat, find_routines, find_thread_count
 from graphc.errors import GraphcError
-from graphc.ops.linalg import equations, factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
+from graphc.ops.linalg import equations, factor, matrices  # noqa: F401 - they fill ROUTINES
 from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
 from graphc.startup.hooks import once
 from graphc.startup.record import record

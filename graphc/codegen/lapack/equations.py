@@ -24,7 +24,7 @@ from graphc.codegen.lapack.fortran import (
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
-from graphc.ops.linalg.spectral import LONG
+from graphc.ops.linalg.factor import LONG
 
 ONE = I64.of(1)
 NARROW = 16

@@ -1,7 +1,7 @@
 """QR, eigenvalues and singular values of one matrix, by LAPACK.
 
 In: the suffix of a dtype. Out: functions of LLVM IR that compute one matrix (batch.py), with the letters, flags and
-workspaces of `ops/linalg/spectral.py`. What LAPACK gets is a copy with contiguous columns: its results are then those
+workspaces of `ops/linalg/factor.py`. What LAPACK gets is a copy with contiguous columns: its results are then those
 that NumPy has, to the signs that no definition tells.
 """
 
@@ -25,7 +25,7 @@ from graphc.codegen.lapack.fortran import (
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
-from graphc.ops.linalg import spectral
+from graphc.ops.linalg import factor
 
 ONE, NOTHING = I64.of(1), I64.of(0)
 Make: TypeAlias = "Callable[[str], Function[..., I64]]"
@@ -52,7 +52,7 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
         done.when(m == 0)
         shorter = m.minimum(n)
         columns = m if complete else shorter
-        size = (m < n).choose(n, m) * spectral.WIDE + 1
+        size = (m < n).choose(n, m) * factor.WIDE + 1
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
         with code.when(shorter > 0):
             call_lapack(code, "geqrf", suffix, m, n, matrix, m, scales, work, size)
@@ -81,7 +81,7 @@ def qr_order(
         marks.at(i, I64).store(I64.of(0))
     with code.when(m.minimum(n) > 0):
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
-        size = (n + 1) * (spectral.WIDE + 2) + 1
+        size = (n + 1) * (factor.WIDE + 2) + 1
         call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
         widen(code, marks, n)
         with code.count(0, n) as i:
@@ -146,7 +146,7 @@ def svd(suffix: str, full: bool) -> Function[..., I64]:
                 _identity(code, kind, n, vh)
             code.ret(I64.of(0))
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
-        size = shorter * shorter * 4 + (m + n) * spectral.LONG
+        size = shorter * shorter * 4 + (m + n) * factor.LONG
         job = letter("A" if full else "S")
         operands = matrix, m, s, left, m, right, rows
         status = call_lapack(code, "gesdd", suffix, job, m, n, *operands, work, size, integers)
@@ -166,7 +166,7 @@ def svdvals(
     with code.when(m.minimum(n) == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
-    size = (m + n) * spectral.LONG
+    size = (m + n) * factor.LONG
     operands = matrix, m, s, matrix, m, matrix, n
     status = call_lapack(code, "gesdd", suffix, letter("N"), m, n, *operands, work, size, integers)
     return failed(status)
@@ -219,7 +219,7 @@ def _general(
         code.ret(I64.of(0))
     copy(suffix)(code, n, n, a, row, column, matrix, ONE, n)
     refuse_infinite(code, kind, matrix, n * n)
-    size = n * spectral.LONG
+    size = n * factor.LONG
     operands = n, matrix, n, wr, wi, matrix, n, vectors, n, work, size
     return failed(call_lapack(code, "geev", suffix, letter("N"), letter(job), *operands))
 

@@ -18,7 +18,7 @@ from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import Graph, nodes_of, reachable, substitute, type_sizes
 from graphc.ops.branch import given_sizes, without_unused
-from graphc.rewrite.pipeline import without_counts
+from graphc.rewrite import without_counts
 from graphc.startup.record import replace
 
 ROUNDED_ONCE = frozenset({"cast", "ceil", "floor", "sqrt", "trunc"})

@@ -1,6 +1,6 @@
 """Orders for generated source, by pointer and strides; the addresses of NumPy's own sorts.
 
-In: the ops of `ops/order.py`, which has the order of their arguments. Out: PROTOTYPES of their functions, whose
+In: the ops of `ops/lines.py`, which has the order of their arguments. Out: PROTOTYPES of their functions, whose
 definitions are in batch.py; `symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS,
 their meaning over flat arrays.
 
@@ -22,7 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
-from graphc.ops.order import (
+from graphc.ops.lines import (
     first_elements,
     first_places,
     order_along,

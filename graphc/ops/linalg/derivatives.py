@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from operator import add, mul
 from typing import TypeAlias
 
 import numpy as np
@@ -36,18 +37,6 @@ ROUNDED = 64
 
 
 # --- parts of matrices ------------------------------------------------------------------------------------------------
-
-
-def _add(a: Node, b: Node) -> Node:
-    return elementwise("add", a, b)
-
-
-def _sub(a: Node, b: Node) -> Node:
-    return elementwise("sub", a, b)
-
-
-def _mul(a: Node, b: Node) -> Node:
-    return elementwise("mul", a, b)
 
 
 def _where(condition: Node, a: Node, b: float | Node) -> Node:
@@ -87,9 +76,9 @@ def diagonal_of(a: Node) -> Node:
 def mirrored(cotangent: Node) -> Node:
     """The cotangent of the lower triangle, where only that is read and stands for both: what belongs above the diagonal
     is added to what lies below."""
-    below = triangle(_add(cotangent, transpose(cotangent)), strict=True)
+    below = triangle(cotangent + transpose(cotangent), strict=True)
     row, column = places(cotangent)
-    return _add(below, _where(elementwise("equal", row, column), cotangent, 0.0))
+    return below + _where(elementwise("equal", row, column), cotangent, 0.0)
 
 
 def _columns(v: Node) -> Node:
@@ -118,25 +107,25 @@ def _over(parts: Node, magnitude: Node, gaps: Node) -> Node:
     still = elementwise("equal", magnitude, literal(0, gaps.type.dtype))
     harmless = elementwise("logical_or", elementwise("equal", row, column), still)
     at_equal = _where(harmless, zeros(gaps.type.dtype, gaps.type.shape), np.nan)
-    quotient = elementwise("true_div", parts, _where(elementwise("logical_not", equal), gaps, 1.0))
+    quotient = parts / _where(elementwise("logical_not", equal), gaps, 1.0)
     return _where(equal, at_equal, quotient)
 
 
 def _turning(a: Node) -> tuple[Node, Node]:
     """a - a' and the magnitude of its terms."""
     turned = transpose(a)
-    return _sub(a, turned), _add(elementwise("abs", a), elementwise("abs", turned))
+    return a - turned, elementwise("abs", a) + elementwise("abs", turned)
 
 
 def _norm(a: Node) -> Node:
     """The roots of the sums of squares of matrices' elements."""
-    return elementwise("sqrt", reduce_sum(_mul(a, a), (a.ndim - 2, a.ndim - 1)))
+    return elementwise("sqrt", reduce_sum(a * a, (a.ndim - 2, a.ndim - 1)))
 
 
 def _noise(a: Node) -> Node:
     """A bound on sums over the rows of each matrix that should vanish."""
     unit = literal(ROUNDED * np.finfo(a.type.dtype).eps, a.type.dtype)
-    return _mul(_mul(_norm(a), cast(as_size_node(a.type.shape[-1]), a.type.dtype)), unit)
+    return _norm(a) * cast(as_size_node(a.type.shape[-1]), a.type.dtype) * unit
 
 
 # --- eigh -------------------------------------------------------------------------------------------------------------
@@ -151,9 +140,9 @@ def eigh_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Se
         parts.append(diagonal_matrix(cotangents[0]))
     if 1 in cotangents:
         turned, magnitude = _turning(matmul(transpose(vectors), cotangents[1]))
-        half = _over(turned, magnitude, _sub(_columns(values), _rows(values)))
-        parts.append(_mul(half, literal(0.5, a.type.dtype)))
-    inner = parts[0] if len(parts) == 1 else _add(*parts)
+        half = _over(turned, magnitude, _columns(values) - _rows(values))
+        parts.append(half * literal(0.5, a.type.dtype))
+    inner = parts[0] if len(parts) == 1 else parts[0] + parts[1]
     found = mirrored(matmul(matmul(vectors, inner), transpose(vectors)))
     return (found if node.attrs.get("lower", True) else transpose(found),)
 
@@ -161,7 +150,7 @@ def eigh_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Se
 def eigvalsh_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """The same for the values alone."""
     vectors = item(make(OPS["eigh"], node.args, node.attrs), 1)
-    found = mirrored(matmul(_mul(vectors, _columns(cotangent)), transpose(vectors)))
+    found = mirrored(matmul(vectors * _columns(cotangent), transpose(vectors)))
     return (found if node.attrs.get("lower", True) else transpose(found),)
 
 
@@ -188,13 +177,13 @@ def svd_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
     ]
     if rotations != [None, None]:
         turned = _turned_pairs(s, *rotations)
-        inner = turned if inner is None else _add(inner, turned)
+        inner = turned if inner is None else inner + turned
     assert inner is not None
     found = matmul(matmul(u, inner), vh)
     if of_u is not None and not sizes.equal(rows, count):
-        found = _add(found, matmul(_outside(u, of_u, s, rows, count), vh))
+        found = found + matmul(_outside(u, of_u, s, rows, count), vh)
     if of_v is not None and not sizes.equal(columns, count):
-        found = _add(found, matmul(u, transpose(_outside(v, of_v, s, columns, count))))
+        found = found + matmul(u, transpose(_outside(v, of_v, s, columns, count)))
     return (found,)
 
 
@@ -204,29 +193,29 @@ def _turned_pairs(s: Node, of_u: tuple[Node, Node] | None, of_v: tuple[Node, Nod
         given = of_u or of_v
         assert given is not None
         together, size = given
-        apart = together if of_v is None else elementwise("neg", together)
+        apart = together if of_v is None else -together
     else:
-        size = _add(of_u[1], of_v[1])
-        together, apart = _add(of_u[0], of_v[0]), _sub(of_u[0], of_v[0])
-    over_gaps = _over(together, size, _sub(_columns(s), _rows(s)))
-    over_sums = _over(apart, size, _add(_columns(s), _rows(s)))
-    return _mul(_add(over_gaps, over_sums), literal(0.5, s.type.dtype))
+        size = of_u[1] + of_v[1]
+        together, apart = of_u[0] + of_v[0], of_u[0] - of_v[0]
+    over_gaps = _over(together, size, _columns(s) - _rows(s))
+    over_sums = _over(apart, size, _columns(s) + _rows(s))
+    return (over_gaps + over_sums) * literal(0.5, s.type.dtype)
 
 
 def svdvals_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """The same for the values alone: U diag(g) V'."""
     factors = make(OPS["svd"], node.args, node.attrs)
     u, vh = item(factors, 0), item(factors, 2)
-    return (matmul(_mul(u, _columns(cotangent)), vh),)
+    return (matmul(u * _columns(cotangent), vh),)
 
 
 def _outside(u: Node, of_u: Node, s: Node, size: Size, count: Size) -> Node:
     """The part of a cotangent of `u` beyond what it spans, over the singular values; none of a square matrix."""
-    beyond = _sub(of_u, matmul(u, matmul(transpose(u), of_u)))
+    beyond = of_u - matmul(u, matmul(transpose(u), of_u))
     if isinstance(size, int) and isinstance(count, int):
-        return elementwise("true_div", beyond, _columns(s))
+        return beyond / _columns(s)
     square = elementwise("equal", as_size_node(size), as_size_node(count))
-    return _where(square, zeros(u.type.dtype, u.type.shape), elementwise("true_div", beyond, _columns(s)))
+    return _where(square, zeros(u.type.dtype, u.type.shape), beyond / _columns(s))
 
 
 def _thin(whole: Node, cotangent: Node | None, size: Size, count: Size) -> tuple[Node, Node | None]:
@@ -241,7 +230,7 @@ def _thin(whole: Node, cotangent: Node | None, size: Size, count: Size) -> tuple
     asked = elementwise("greater", _norm(_turning(product)[0]), _noise(product))
     defined = elementwise("where", asked, literal(np.nan, whole.type.dtype), literal(0, whole.type.dtype))
     moved = matmul(others, matmul(transpose(of_others), first))
-    return first, _add(_sub(of_first, moved), expand(defined, (defined.ndim, defined.ndim + 1)))
+    return first, of_first - moved + expand(defined, (defined.ndim, defined.ndim + 1))
 
 
 # --- qr ---------------------------------------------------------------------------------------------------------------
@@ -266,7 +255,7 @@ def qr_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Sequ
             of_rest = _part(of_r, -1, count, columns)
             of_r = _part(of_r, -1, 0, count)
             more = matmul(beyond, transpose(of_rest))
-            of_q = more if of_q is None else _add(of_q, more)
+            of_q = more if of_q is None else of_q + more
             rest = matmul(q, of_rest)
         else:
             rest = zeros(a.type.dtype, beyond.type.shape)
@@ -279,11 +268,11 @@ def _qr_of_tall(q: Node, r: Node, of_q: Node | None, of_r: Node | None) -> Node:
     if of_r is not None:
         parts.append(matmul(r, transpose(of_r)))
     if of_q is not None:
-        parts.append(elementwise("neg", matmul(transpose(of_q), q)))
-    whole = parts[0] if len(parts) == 1 else _add(*parts)
-    symmetric = _add(triangle(whole), transpose(triangle(whole, strict=True)))
+        parts.append(-matmul(transpose(of_q), q))
+    whole = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    symmetric = triangle(whole) + transpose(triangle(whole, strict=True))
     product = matmul(q, symmetric)
-    product = product if of_q is None else _add(of_q, product)
+    product = product if of_q is None else of_q + product
     return transpose(
         make(
             OPS["triangular_solve"],
@@ -301,11 +290,11 @@ Complex = tuple[Node, Node]
 
 def _times(a: Complex, b: Complex) -> Complex:
     (ar, ai), (br, bi) = a, b
-    return _sub(matmul(ar, br), matmul(ai, bi)), _add(matmul(ar, bi), matmul(ai, br))
+    return matmul(ar, br) - matmul(ai, bi), matmul(ar, bi) + matmul(ai, br)
 
 
 def _adjoint(a: Complex) -> Complex:
-    return transpose(a[0]), elementwise("neg", transpose(a[1]))
+    return transpose(a[0]), -transpose(a[1])
 
 
 def eigvals_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Sequence[Node | None]:
@@ -330,13 +319,11 @@ def eig_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
         none = zeros(vr.type.dtype, vr.type.shape)
         given: Complex = (cotangents.get(2, none), cotangents.get(3, none))
         of_vectors = _vectors_part(turned, vectors, given, (wr, wi))
-        inner = of_vectors if inner is None else (_add(inner[0], of_vectors[0]), _add(inner[1], of_vectors[1]))
+        inner = of_vectors if inner is None else (inner[0] + of_vectors[0], inner[1] + of_vectors[1])
     assert inner is not None
     right = _times(inner, turned)
     tr, ti = turned
-    block = concatenate(
-        [concatenate([tr, elementwise("neg", ti)], a.ndim - 1), concatenate([ti, tr], a.ndim - 1)], a.ndim - 2
-    )
+    block = concatenate([concatenate([tr, -ti], a.ndim - 1), concatenate([ti, tr], a.ndim - 1)], a.ndim - 2)
     both = make(
         OPS["solve"],
         (block, concatenate(list(right), a.ndim - 2)),
@@ -350,27 +337,27 @@ def _vectors_part(turned: Complex, vectors: Complex, given: Complex, values: Com
     seen = _times(turned, given)
     lengths = diagonal_of(seen[0])
     gram = _times(turned, vectors)
-    parts = [_sub(part, _mul(other, _columns(lengths))) for part, other in zip(seen, gram, strict=True)]
-    gap_r, gap_i = _sub(_columns(wr), _rows(wr)), _sub(_columns(wi), _rows(wi))
-    apart = _add(_mul(gap_r, gap_r), _mul(gap_i, gap_i))
+    parts = [part - other * _columns(lengths) for part, other in zip(seen, gram, strict=True)]
+    gap_r, gap_i = _columns(wr) - _rows(wr), _columns(wi) - _rows(wi)
+    apart = gap_r * gap_r + gap_i * gap_i
     equal = elementwise("equal", apart, literal(0, wr.type.dtype))
     row, column = places(apart)
     on_diagonal = elementwise("equal", row, column)
     safe = _where(elementwise("logical_not", equal), apart, 1.0)
     # (x + iy) / (p - iq) = (x + iy) (p + iq) / (p^2 + q^2)
     x, y = parts
-    real = elementwise("true_div", _sub(_mul(x, gap_r), _mul(y, gap_i)), safe)
-    imaginary = elementwise("true_div", _add(_mul(x, gap_i), _mul(y, gap_r)), safe)
+    real = (x * gap_r - y * gap_i) / safe
+    imaginary = (x * gap_i + y * gap_r) / safe
     still = elementwise("logical_and", *(elementwise("equal", part, literal(0, wr.type.dtype)) for part in parts))
     none = zeros(wr.type.dtype, apart.type.shape)
     at_equal = _where(elementwise("logical_or", on_diagonal, still), none, np.nan)
     phase = _phase(seen, wi)
-    return _add(_where(equal, at_equal, real), diagonal_matrix(phase)), _where(equal, at_equal, imaginary)
+    return _where(equal, at_equal, real) + diagonal_matrix(phase), _where(equal, at_equal, imaginary)
 
 
 def _phase(seen: Complex, wi: Node) -> Node:
     """NaN for complex vectors whose phase the cotangent asks for, 0 for others."""
-    bound = _rows(_add(_noise(seen[0]), _noise(seen[1])))
+    bound = _rows(_noise(seen[0]) + _noise(seen[1]))
     asked = elementwise("greater", elementwise("abs", diagonal_of(seen[1])), bound)
     is_complex = elementwise("logical_and", asked, elementwise("not_equal", wi, literal(0, wi.type.dtype)))
     return elementwise("where", is_complex, literal(np.nan, wi.type.dtype), zeros(wi.type.dtype, wi.type.shape))
@@ -442,7 +429,7 @@ def pulled_back(lower: Node, cotangent: Node) -> Node | None:
     parts = [_multiplied(each.factors, matmul(each.left, transpose(other.left))) for each, other in pairs]
     if logs:
         parts.append(_multiplied((_sum_of(logs, lower.type.dtype),), apply_routine(OPS["inverse_of_factor"], (lower,))))
-    return reduce(_add, parts)
+    return reduce(add, parts)
 
 
 def _pairs(products: Sequence[Product]) -> list[tuple[Product, Product]] | None:
@@ -522,12 +509,12 @@ def _of_product(lower: Node, factors: Factors, term: Node) -> Product | None:
 
 def _multiplied(factors: Factors, x: Node) -> Node:
     for each in factors:
-        x = elementwise("mul", expand(each, range(each.ndim, x.ndim)), x)
+        x = expand(each, range(each.ndim, x.ndim)) * x
     return x
 
 
 def _sum_of(products: Sequence[Factors], dtype: str) -> Node:
-    return reduce(_add, (reduce(lambda a, b: elementwise("mul", a, b), each, literal(1, dtype)) for each in products))
+    return reduce(add, (reduce(mul, each, literal(1, dtype)) for each in products))
 
 
 def _number(x: Node, outer: int) -> Factors | None:
@@ -574,7 +561,7 @@ def _peeled(x: Node, outer: int) -> tuple[Factors, Node] | None:
         case "true_div":
             number = _number(x.args[1], outer)
             if number is not None:
-                return tuple(elementwise("true_div", literal(1, x.type.dtype), each) for each in number), x.args[0]
+                return tuple(literal(1, x.type.dtype) / each for each in number), x.args[0]
         case "broadcast_to":
             (before, *_) = x.args
             spread = zip(before.type.shape, x.type.shape, strict=True)

@@ -16,36 +16,20 @@ import numpy as np
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Array, Node, Size, literal
-from graphc.ir.samples import Argument, Sample, Samples, samples
+from graphc.ir.samples import Argument, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
-from graphc.ops.linalg.routine import ON_ERROR, Letters, Routine, apply_routine, define_routine
-from graphc.ops.linalg.spectral import LONG, NOT_CONVERGED
+from graphc.ops.linalg.factor import LONG, NOT_CONVERGED
+from graphc.ops.linalg.routine import ON_ERROR, Letters, apply_routine, define_routine
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import expand, iota
 
 SINGULAR = "Singular matrix"
 
 
-def _each(compute: Callable[..., Any], ranks: Sequence[int], *stacks: Array) -> Any:
-    """`compute` of one after the other of stacks of arrays of these ranks, in float64."""
-    outer = stacks[0].shape[: stacks[0].ndim - ranks[0]]
-    if not outer:
-        return compute(*(stack.astype(np.float64) for stack in stacks))
-    if 0 in outer:
-        made = compute(*(np.ones(stack.shape[len(outer) :]) for stack in stacks))
-        return tuple(np.zeros((*outer, *each.shape)) for each in made) if isinstance(made, tuple) else (
-            np.zeros((*outer, *made.shape))
-        )  # fmt: skip
-    found = [compute(*(stack[place].astype(np.float64) for stack in stacks)) for place in np.ndindex(outer)]
-    if not isinstance(found[0], tuple):
-        return np.stack(found).reshape(*outer, *found[0].shape)
-    return tuple(np.stack(each).reshape(*outer, *each[0].shape) for each in zip(*found, strict=True))
-
-
-def _neg(x: Node) -> Node:
-    return elementwise("neg", x)
+def _in_float64(compute: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arrays, **flags: compute(*(array.astype(np.float64) for array in arrays), **flags)
 
 
 # --- bands ------------------------------------------------------------------------------------------------------------
@@ -61,10 +45,6 @@ def positive_banded_solve(ab: Node, b: Node, on_error: str = "raise") -> Node:
     """x with a x = b for a positive definite matrix, whose diagonals from the main one down are the rows of `ab`: a[i,
     j] = ab[i - j, j] for i >= j."""
     return apply_routine(OPS["positive_banded_solve"], (ab, b), on_error)
-
-
-def _solve_banded(ab: Array, b: Array, below: int, transposed: bool) -> Array:
-    return np.asarray(_each(partial(_banded, below=below, transposed=transposed), (2, 2), ab, b))
 
 
 def _banded(ab: Array, b: Array, below: int, transposed: bool) -> Array:
@@ -103,14 +83,14 @@ def _along(left: Node, right: Node, rows: Size, first: Size) -> Node:
     """The sums over k of left[j + r - first, k] * right[j, k], for `rows` numbers r, and all j: what products of
     columns leave on diagonals. 0 where there is no such row."""
     count = right.type.shape[-2]
-    shift = elementwise("sub", expand(iota(rows), (1,)), as_size_node(first))
-    place = elementwise("add", shift, expand(iota(count), (0,)))
+    shift = expand(iota(rows), (1,)) - as_size_node(first)
+    place = shift + expand(iota(count), (0,))
     last = as_size_node(sizes.subtract(count, 1))
     zero = literal(0, "int64")
     inside = elementwise("logical_and", *(elementwise("less_equal", *pair) for pair in ((zero, place), (place, last))))
     near = elementwise("maximum", elementwise("minimum", place, last), zero)
     taken = gather(left, (near,), left.ndim - 2)
-    products = elementwise("mul", taken, expand(right, (right.ndim - 2,)))
+    products = taken * expand(right, (right.ndim - 2,))
     return elementwise("where", inside, reduce_sum(products, (products.ndim - 1,)), literal(0, left.type.dtype))
 
 
@@ -120,7 +100,7 @@ def _banded_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     of_b = banded_solve(ab, cotangent, below, not transposed, node.attrs[ON_ERROR])
     rows = ab.type.shape[-2]
     left, right = (node, of_b) if transposed else (of_b, node)
-    return _neg(_along(left, right, rows, sizes.subtract(rows, below + 1))), of_b
+    return -_along(left, right, rows, sizes.subtract(rows, below + 1)), of_b
 
 
 def _positive_banded_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -129,7 +109,7 @@ def _positive_banded_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     rows = ab.type.shape[-2]
     one, other = (_along(*pair, rows, 0) for pair in ((of_b, node), (node, of_b)))
     on_diagonal = elementwise("equal", expand(iota(rows), (1,)), literal(0, "int64"))
-    return _neg(elementwise("where", on_diagonal, one, elementwise("add", one, other))), of_b
+    return -elementwise("where", on_diagonal, one, one + other), of_b
 
 
 def _of_bands(letters: Letters, pivots: bool) -> list[Size]:
@@ -141,49 +121,45 @@ def _dominant(x: Node, row: int) -> Node:
     """A sample's three bands, of which one is moved away from 0."""
     shift = np.zeros((3, 1))
     shift[row] = 9.0
-    return elementwise("add", x, literal(shift, x.type.dtype))
+    return x + literal(shift, x.type.dtype)
 
 
 _BANDS, _SIDES = Argument((3, 4)), Argument((4, 2))
 
 define_routine(
-    Routine(
-        "banded_solve",
-        operands=("dn", "nk"),
-        results=("nk",),
-        compute=_solve_banded,
-        work="ndd",
-        flags=("below", "transposed"),
-        failures=(SINGULAR,),
-        spaces=("", "", "int64"),
-        lengths=partial(_of_bands, pivots=True),
-    ),
-    "The solution x of a x = b, or of a' x = b, for a matrix a of few diagonals.",
-    samples(
+    "banded_solve",
+    "dn nk -> nk",
+    _in_float64(_banded),
+    "ndd",
+    one_by_one=True,
+    flags=("below", "transposed"),
+    failures=(SINGULAR,),
+    spaces=("", "", "int64"),
+    lengths=partial(_of_bands, pivots=True),
+    doc="The solution x of a x = b, or of a' x = b, for a matrix a of few diagonals.",
+    samples=samples(
         ("one below", lambda ab, b: banded_solve(_dominant(ab, 1), b, 1), _BANDS, _SIDES),
         ("two below", lambda ab, b: banded_solve(_dominant(ab, 0), b, 2, True), _BANDS, _SIDES),
         ("a batch", lambda ab, b: banded_solve(_dominant(ab, 2), b, 0), (2, 3, 4), (2, 4, 1)),
         ("nothing", partial(banded_solve, below=1), (3, 0), (0, 2)),
     ),
-    _banded_vjp,
+    vjp=_banded_vjp,
 )
 define_routine(
-    Routine(
-        "positive_banded_solve",
-        operands=("dn", "nk"),
-        results=("nk",),
-        compute=lambda ab, b: np.asarray(_each(_positive_banded, (2, 2), ab, b)),
-        work="ndd",
-        failures=(NOT_POSITIVE,),
-        spaces=("", ""),
-        lengths=partial(_of_bands, pivots=False),
-    ),
-    "The solution x of a x = b for a positive definite matrix a of few diagonals.",
-    samples(
+    "positive_banded_solve",
+    "dn nk -> nk",
+    _in_float64(_positive_banded),
+    "ndd",
+    one_by_one=True,
+    failures=(NOT_POSITIVE,),
+    spaces=("", ""),
+    lengths=partial(_of_bands, pivots=False),
+    doc="The solution x of a x = b for a positive definite matrix a of few diagonals.",
+    samples=samples(
         ("bands", lambda ab, b: positive_banded_solve(_dominant(ab, 0), b), _BANDS, _SIDES),
         ("nothing", positive_banded_solve, (3, 0), (0, 2)),
     ),
-    _positive_banded_vjp,
+    vjp=_positive_banded_vjp,
 )
 
 
@@ -227,35 +203,33 @@ def _toeplitz_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     row = elementwise("where", on_first, c, r)  # the first of the transposed matrix's column
     of_b = toeplitz_solve(row, c, cotangent, node.attrs[ON_ERROR])
     of_c, of_r = (
-        _neg(reduce_sum(_along(*pair, count, 0), (axis + 1,))) for pair in ((of_b, node), (node, of_b))
+        -reduce_sum(_along(*pair, count, 0), (axis + 1,)) for pair in ((of_b, node), (node, of_b))
     )  # fmt: skip
     return of_c, elementwise("where", on_first, literal(0, c.type.dtype), of_r), of_b
 
 
 def _first_large(c: Node) -> Node:
-    return elementwise("add", c, literal(9.0 * (np.arange(4) == 0), c.type.dtype))
+    return c + literal(9.0 * (np.arange(4) == 0), c.type.dtype)
 
 
 _DIAGONALS = Argument((4,))
 
 define_routine(
-    Routine(
-        "toeplitz_solve",
-        operands=("n", "n", "nk"),
-        results=("nk",),
-        compute=lambda c, r, b: np.asarray(_each(_levinson, (1, 1, 2), c, r, b)),
-        work="nn",
-        failures=(SINGULAR_MINOR,),
-        spaces=("",),
-        lengths=lambda letters: [sizes.multiply(2, letters["n"])],
-    ),
-    "The solution x of a x = b for a matrix a of constant diagonals.",
-    samples(
+    "toeplitz_solve",
+    "n n nk -> nk",
+    _in_float64(_levinson),
+    "nn",
+    one_by_one=True,
+    failures=(SINGULAR_MINOR,),
+    spaces=("",),
+    lengths=lambda letters: [sizes.multiply(2, letters["n"])],
+    doc="The solution x of a x = b for a matrix a of constant diagonals.",
+    samples=samples(
         ("diagonals", lambda c, r, b: toeplitz_solve(_first_large(c), r, b), _DIAGONALS, _DIAGONALS, _SIDES),
         ("a batch", lambda c, r, b: toeplitz_solve(_first_large(c), r, b), (2, 4), (2, 4), (2, 4, 1)),
         ("nothing", toeplitz_solve, (0,), (0,), (0, 2)),
     ),
-    _toeplitz_vjp,
+    vjp=_toeplitz_vjp,
 )
 
 
@@ -280,13 +254,9 @@ def triangular_sylvester(
 NOT_FINITE = "Array must not contain infs or NaNs"
 
 
-def _schur(a: Array) -> Any:
+def _schur(a: Array) -> tuple[Array, Array]:
     if not np.isfinite(a).all():
         raise np.linalg.LinAlgError(NOT_FINITE)
-    return _each(_one_schur, (2,), a)
-
-
-def _one_schur(a: Array) -> tuple[Array, Array]:
     if not a.size:
         return a, a
     triangle, vectors = import_module("scipy.linalg").schur(a, output="real", check_finite=False)
@@ -296,48 +266,33 @@ def _one_schur(a: Array) -> tuple[Array, Array]:
 NOT_UNIQUE = "Singular equation: eigenvalues of its matrices add up to 0"
 
 
-def _solve_sylvester(a: Array, b: Array, c: Array, a_turned: bool, b_turned: bool) -> Array:
-    def one(a: Array, b: Array, c: Array) -> Array:
-        if not c.size:
-            return c
-        solve = import_module("scipy.linalg.lapack").dtrsyl
-        found, scale, status = solve(a, b, c, "NT"[int(a_turned)], "NT"[int(b_turned)])
-        if status:
-            raise np.linalg.LinAlgError(NOT_UNIQUE)
-        return np.asarray(found / scale)
-
-    return np.asarray(_each(one, (2, 2, 2), a, b, c))
-
-
-def _of_schur(letters: Letters) -> list[Size]:
-    n = letters["n"]
-    return [sizes.multiply(2, n), sizes.multiply(LONG, n)]
-
-
-def _of_sylvester(letters: Letters) -> list[Size]:
-    m, n = letters["m"], letters["n"]
-    return [sizes.multiply(m, m), sizes.multiply(n, n), sizes.multiply(m, n)]
+def _sylvester(a: Array, b: Array, c: Array, a_turned: bool, b_turned: bool) -> Array:
+    if not c.size:
+        return c
+    solve = import_module("scipy.linalg.lapack").dtrsyl
+    found, scale, status = solve(a, b, c, "NT"[int(a_turned)], "NT"[int(b_turned)])
+    if status:
+        raise np.linalg.LinAlgError(NOT_UNIQUE)
+    return np.asarray(found / scale)
 
 
 def _upper(x: Node, count: int) -> Node:
     """A sample's triangle of positive eigenvalues."""
-    kept = elementwise("mul", x, literal(np.triu(np.ones((count, count))), x.type.dtype))
-    return elementwise("add", kept, literal(4 * np.eye(count), x.type.dtype))
+    kept = x * literal(np.triu(np.ones((count, count))), x.type.dtype)
+    return kept + literal(4 * np.eye(count), x.type.dtype)
 
 
 define_routine(
-    Routine(
-        "schur",
-        operands=("nn",),
-        results=("nn", "nn"),
-        compute=_schur,
-        work="nnn",
-        failures=(NOT_CONVERGED, NOT_FINITE),
-        spaces=("", ""),
-        lengths=_of_schur,
-    ),
-    "Schur's form of square matrices, of real numbers, and its orthogonal matrix.",
-    samples(
+    "schur",
+    "nn -> nn nn",
+    _in_float64(_schur),
+    "nnn",
+    one_by_one=True,
+    failures=(NOT_CONVERGED, NOT_FINITE),
+    spaces=("", ""),
+    lengths=lambda letters: [sizes.multiply(count, letters["n"]) for count in (2, LONG)],
+    doc="Schur's form of square matrices, of real numbers, and its orthogonal matrix.",
+    samples=samples(
         others=[
             ("a matrix", lambda x: elementwise("abs", schur(x)[0]), (3, 3)),
             ("a batch", lambda x: elementwise("abs", schur(x)[1]), (2, 3, 3)),
@@ -346,25 +301,24 @@ define_routine(
     ),
 )
 define_routine(
-    Routine(
-        "triangular_sylvester",
-        operands=("mm", "nn", "mn"),
-        results=("mn",),
-        compute=_solve_sylvester,
-        work="mmn",
-        flags=("a_turned", "b_turned"),
-        failures=(NOT_UNIQUE,),
-        spaces=("", "", ""),
-        lengths=_of_sylvester,
-    ),
-    "The solution x of a x + x b = c for matrices in Schur's form.",
-    Samples(
-        lambda: [
-            Sample(
+    "triangular_sylvester",
+    "mm nn mn -> mn",
+    _in_float64(_sylvester),
+    "mmn",
+    one_by_one=True,
+    flags=("a_turned", "b_turned"),
+    failures=(NOT_UNIQUE,),
+    spaces=("", "", ""),
+    lengths=lambda letters: [sizes.product(letters[each] for each in pair) for pair in ("mm", "nn", "mn")],
+    doc="The solution x of a x + x b = c for matrices in Schur's form.",
+    samples=samples(
+        others=[
+            (
                 name,
                 lambda a, b, c, turned=turned: triangular_sylvester(_upper(a, 3), _upper(b, 2), c, turned),
-                (Argument((*outer, 3, 3)), Argument((*outer, 2, 2)), Argument((*outer, 3, 2))),
-                differentiable=False,
+                (*outer, 3, 3),
+                (*outer, 2, 2),
+                (*outer, 3, 2),
             )
             for name, turned, outer in (
                 ("matrices", (False, False), ()),

@@ -1,7 +1,7 @@
 """Functions of square matrices that users name: solve, inverse, determinants.
 
 In: float nodes whose last two axes are matrices, and which agree in the axes before. Out: op records, and functions
-that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/rules/matrices.py`) replaces these by
+that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/matrices.py`) replaces these by
 factorisations (`ops/linalg/factor.py`), which several of them share, or by less where the graph shows what the matrix
 is made of."""
 
@@ -19,14 +19,22 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Type, define_op, describe, lazy_format, literal, make
 from graphc.ir.samples import Argument, samples
-from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import aligned, elementwise
 from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places
 from graphc.ops.linalg.products import matmul
 from graphc.ops.linalg.routine import NOT_SQUARE, LinAlgError, failed
 from graphc.ops.reduce import reduce_sum, reduction
-from graphc.ops.shape import equality_guard, expand, label_op, label_origin, transpose
+from graphc.ops.shape import (
+    OF_OTHER_SIZES,
+    equality_guard,
+    expand,
+    iota,
+    label_op,
+    label_origin,
+    shape_guards,
+    transpose,
+)
 
 ON_ERROR = ("raise", "nan")
 """The outcomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
@@ -106,20 +114,18 @@ def _solve_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     a, attrs = node.args[0], dict(node.attrs)
     if attrs["structure"] == "positive":
         of_b = make(node.op, (a, cotangent), attrs)
-        return mirrored(elementwise("neg", matmul(of_b, transpose(node)))), of_b
+        return mirrored(-matmul(of_b, transpose(node))), of_b
     turned = attrs["transposed"]
     of_b = make(node.op, (a, cotangent), {**attrs, "transposed": not turned})
     left, right = (node, of_b) if turned else (of_b, node)
-    return elementwise("neg", matmul(left, transpose(right))), of_b
+    return -matmul(left, transpose(right)), of_b
 
 
 def _solve_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
     guards = square_guards(node)
     what = lazy_format("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
-    for axis, (left, right) in enumerate(zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)):
-        guards += equality_guard(left, right, lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
-    return guards
+    return [*guards, *shape_guards(a.type.shape[:-1], b.type.shape[:-1], OF_OTHER_SIZES, what)]
 
 
 def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False, on_error: str = "raise") -> Node:
@@ -130,7 +136,7 @@ def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False
 
 def _regular(a: Node) -> Node:
     """A sample's matrix moved away from singular ones."""
-    return elementwise("add", a, literal(3.0 * np.eye(3), a.type.dtype))
+    return a + literal(3.0 * np.eye(3), a.type.dtype)
 
 
 def _positive(a: Node) -> Node:
@@ -164,8 +170,7 @@ define_op(
 
 
 def _inverse_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    turned = transpose(node)
-    return (elementwise("neg", matmul(matmul(turned, cotangent), turned)),)
+    return (-matmul(matmul(transpose(node), cotangent), transpose(node)),)
 
 
 def inverse(a: Node, on_error: str = "raise") -> Node:
@@ -201,14 +206,11 @@ def cofactors(a: Node) -> Node:
 
 def _without_two(s: Node) -> Node:
     """For places i and j the product of the elements of `s` but number i and j, along two new last axes."""
-    row, column, place = (expand(axis, [k for k in range(3) if k != n]) for n, axis in enumerate([_count(s)] * 3))
+    count = iota(s.type.shape[-1])
+    row, column, place = (expand(count, axes) for axes in ((1, 2), (0, 2), (0, 1)))
     taken = elementwise("logical_or", elementwise("equal", place, row), elementwise("equal", place, column))
     factors = elementwise("where", taken, literal(1, s.type.dtype), expand(s, (s.ndim - 1, s.ndim)))
     return reduction("prod", factors, (factors.ndim - 1,))
-
-
-def _count(s: Node) -> Node:
-    return make(OPS["iota"], (as_size_node(s.type.shape[-1]),), {})
 
 
 def _cofactors_eval(node: Node, a: Array) -> Array:
@@ -235,11 +237,11 @@ def _cofactors_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     others = elementwise("where", on_diagonal, literal(0, s.type.dtype), _without_two(s))
     axes = (turned.ndim - 1,)
     diagonal = reduce_sum(elementwise("where", on_diagonal, turned, literal(0, a.type.dtype)), axes)
-    along = reduce_sum(elementwise("mul", others, expand(diagonal, (diagonal.ndim - 1,))), axes)
-    inner = elementwise("sub", diagonal_matrix(along), elementwise("mul", others, transpose(turned)))
-    sign = make(OPS["stop_gradient"], (elementwise("mul", det(u), det(vh)),))
+    along = reduce_sum(others * expand(diagonal, (diagonal.ndim - 1,)), axes)
+    inner = diagonal_matrix(along) - others * transpose(turned)
+    sign = make(OPS["stop_gradient"], (det(u) * det(vh),))
     whole = matmul(matmul(u, inner), vh)
-    return (elementwise("mul", whole, expand(sign, (sign.ndim, sign.ndim + 1))),)
+    return (whole * expand(sign, (sign.ndim, sign.ndim + 1)),)
 
 
 define_op(
@@ -300,13 +302,13 @@ def _determinant(
 _determinant(
     "det",
     np.linalg.det,
-    lambda node, cotangent: (elementwise("mul", _spread(cotangent), cofactors(node.args[0])),),
+    lambda node, cotangent: (_spread(cotangent) * cofactors(node.args[0]),),
     "The determinant.",
 )
 _determinant(
     "logabsdet",
     lambda a: np.linalg.slogdet(a)[1],
-    lambda node, cotangent: (elementwise("mul", _spread(cotangent), transpose(inverse(node.args[0], "nan"))),),
+    lambda node, cotangent: (_spread(cotangent) * transpose(inverse(node.args[0], "nan")),),
     "The logarithm of the determinant's magnitude.",
 )
 

@@ -53,6 +53,7 @@ from graphc.ir.samples import Argument, samples
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import (
+    OF_OTHER_SIZES,
     broadcast_to,
     dimshuffle,
     drop,
@@ -63,6 +64,7 @@ from graphc.ops.shape import (
     label_op,
     label_origin,
     reshape,
+    shape_guards,
     transpose,
 )
 from graphc.startup.record import record
@@ -102,7 +104,7 @@ def _matmul_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     match a.ndim, b.ndim:
         case 1, 1:
             wide = filled(cotangent, a.type.shape)
-            return elementwise("mul", wide, b), elementwise("mul", wide, a)
+            return wide * b, wide * a
         case 1, _:
             return matmul(b, cotangent), outer(a, cotangent)
         case _, 1:
@@ -132,10 +134,9 @@ def _summed_sizes(node: Node) -> tuple[Size, ...]:
 def is_in_memory(node: Node) -> bool:
     """Tell whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant,
     or of what a call or several writes make."""
-    while node.op.name in ("dimshuffle", "subtensor"):
-        node = node.args[0]
-    while node.op.name == "reshape":
-        node = node.args[0]
+    for views in ("dimshuffle", "subtensor"), ("reshape",):
+        while node.op.name in views:
+            node = node.args[0]
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
@@ -161,10 +162,8 @@ TINY = 64
 
 def _is_tiny(a: Node, b: Node) -> bool:
     """Tell whether matrices are known to be of very few elements."""
-    sides = (*a.type.shape[-2:], b.type.shape[-1])
-    return (
-        all(isinstance(side, int) for side in sides) and prod(side for side in sides if isinstance(side, int)) <= TINY
-    )
+    sides = [size for size in (*a.type.shape[-2:], b.type.shape[-1]) if isinstance(size, int)]
+    return len(sides) == 3 and prod(sides) <= TINY
 
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
@@ -174,9 +173,7 @@ def _matmul_guards(node: Node) -> Sequence[Guard]:
     message = lazy_format("{}: the summed axis has sizes {{left}} and {{right}}", what)
     guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
-        for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            message = lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
-            guards += equality_guard(left, right, message)
+        guards += shape_guards(a.type.shape[:-2], b.type.shape[:-2], OF_OTHER_SIZES, what)
     return guards
 
 
@@ -189,7 +186,7 @@ def outer(a: Node, b: Node) -> Node:
     """The products of every element of vector `a` with every element of vector `b`."""
     shape = (a.type.shape[0], b.type.shape[0])
     rows, columns = broadcast_to(dimshuffle(a, (0, "x")), shape), broadcast_to(dimshuffle(b, ("x", 0)), shape)
-    return elementwise("mul", rows, columns)
+    return rows * columns
 
 
 def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -276,7 +273,7 @@ def _product_passed(node: Node) -> list[Passed]:
     """The operands of these functions, in order: a vector is the second factor to them."""
     parts = as_product(node.args)
     a, b = parts.a, parts.b
-    axes = tuple(range(_product_loops(node), node.ndim))
+    axes = tuple(range(max(node.ndim - 3, 0), node.ndim))
     summed = Extent(a.type.shape[-1])
     alpha = Number(1, node.type.dtype) if parts.alpha is None else ByValue(parts.alpha)
     factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
@@ -287,25 +284,17 @@ def _product_passed(node: Node) -> list[Passed]:
     return [*(Extent(node.type.shape[axis]) for axis in axes), summed, alpha, *factors, Factor(), Result(0, axes)]
 
 
-def _product_loops(node: Node) -> int:
-    return max(node.ndim - 3, 0)
-
-
 def _product_added(node: Node) -> tuple[Node, Node] | None:
     parts = as_product(node.args)
     return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
-
-
-def _untransposed(node: Node) -> Node:
-    return node.args[0] if node.op.name == "dimshuffle" else node
 
 
 def _product_by_rows(node: Node) -> ByRows | None:
     """Some rows of a product that is added to nothing; its second factor is copied each time. Of a matrix times its own
     transpose only a triangle is computed, of all rows at once."""
     parts = as_product(node.args)
-    is_plain = parts.c is None and parts.a.ndim == parts.b.ndim == 2
-    if not is_plain or _untransposed(parts.a) is _untransposed(parts.b):
+    left, right = (x.args[0] if x.op.name == "dimshuffle" else x for x in (parts.a, parts.b))
+    if parts.c is not None or not parts.a.ndim == parts.b.ndim == 2 or left is right:
         return None
     return ByRows((parts.a,), sizes.product(parts.b.type.shape))
 
@@ -314,7 +303,7 @@ PRODUCT = Call(
     _product_symbol,
     _product_passed,
     lambda node: [*node.type.shape, as_product(node.args).a.type.shape[-1]],
-    loops=_product_loops,
+    loops=lambda node: max(node.ndim - 3, 0),
     is_product=True,
     added=_product_added,
     by_rows=_product_by_rows,
@@ -351,12 +340,12 @@ def _gemm_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     parts, axes, shape = as_product(node.args), tuple(range(node.ndim)), cotangent.type.shape
     assert parts.alpha is not None
     product = matmul(parts.a, parts.b)
-    scaled = elementwise("mul", filled(parts.alpha, shape), cotangent)
-    own = (reduce_sum(elementwise("mul", cotangent, product), axes), *_matmul_vjp(product, scaled))
+    scaled = filled(parts.alpha, shape) * cotangent
+    own = (reduce_sum(cotangent * product, axes), *_matmul_vjp(product, scaled))
     if parts.c is None or parts.beta is None:
         return own
-    of_c = elementwise("mul", filled(parts.beta, shape), cotangent)
-    return (of_c, *own, reduce_sum(elementwise("mul", cotangent, parts.c), axes))
+    of_c = filled(parts.beta, shape) * cotangent
+    return (of_c, *own, reduce_sum(cotangent * parts.c, axes))
 
 
 def _gemm_guards(node: Node) -> Sequence[Guard]:
@@ -364,10 +353,8 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     product = matmul(parts.a, parts.b)
     guards = list(_matmul_guards(product))
     if parts.c is not None:
-        what = lazy_format("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
-        for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
-            message = lazy_format("{} has size {{left}} along axis {}, not {{right}}", what, axis)
-            guards += equality_guard(left, right, message)
+        text = "gemm of {} and {}: {} has size {{left}} along axis {axis}, not {{right}}"
+        guards += shape_guards(parts.c.type.shape, product.type.shape, text, *map(label, (parts.a, parts.b, parts.c)))
     return guards
 
 

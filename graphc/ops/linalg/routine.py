@@ -27,7 +27,6 @@ from graphc.ir.body import item, nodes_within, outputs_of
 from graphc.ir.lowering import SUFFIXES, Call, Extent, Number, Passed, Result, Strided, Workspace
 from graphc.ir.node import (
     Array,
-    Attributes,
     Guard,
     Node,
     Op,
@@ -43,7 +42,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.samples import Samples
 from graphc.ops.elementwise import describe_origin, repeated
-from graphc.ops.shape import equality_guard, label_op, label_origin
+from graphc.ops.shape import OF_OTHER_SIZES, equality_guard, label_op, label_origin, shape_guards
 from graphc.startup.record import record
 
 
@@ -78,7 +77,7 @@ class Routine:
     with status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results,
     of stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
     spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each. overwritten: the positions of
-    an operand and of a result that may lie in the same place.
+    an operand and of a result that may lie in the same place. one_by_one: `compute` takes a matrix at a time.
     """
 
     name: str
@@ -92,6 +91,7 @@ class Routine:
     spaces: tuple[str, ...] = ()
     lengths: Callable[[Letters], Sequence[Size]] = lambda letters: ()
     overwritten: tuple[int, int] | None = None
+    one_by_one: bool = False
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -109,45 +109,35 @@ class Routine:
         small = sizes.floor_divide(LARGEST, sizes.maximum(work, 1))
         return sizes.maximum(sizes.minimum(sizes.minimum(count, SLOTS), sizes.multiply(small, SLOTS)), 1)
 
-    def options(self, node: Node) -> dict[str, int]:
-        """The attributes that `compute` is given."""
-        return {name: node.attrs[name] for name in self.flags}
-
 
 ROUTINES: dict[str, Routine] = {}
 """Every routine by name."""
 
 
 def define_routine(
-    routine: Routine,
+    name: str,
+    form: str,
+    compute: Callable[..., Any],
+    work: str,
+    *,
     doc: str,
     samples: Samples,
     vjp: Vjp | None = None,
     vjps: Vjps | None = None,
+    **more: Any,
 ) -> Op:
-    """The op of a routine. vjp: of one with one result, vjps of others (`Op`)."""
-    ROUTINES[routine.name] = routine
+    """The op of a routine. form: its operands and results, as "nn nk -> nk". more: other fields of `Routine`. vjp: of
+    one with one result, vjps of others (`Op`)."""
+    operands, results = (tuple(part.split()) for part in form.split("->"))
+    routine = ROUTINES[name] = Routine(name, operands, results, compute, work, **more)
     call, quiet = (_call(routine, failures) for failures in (routine.failures, ()))
-
-    def lower(node: Node) -> Call:
-        return quiet if node.attrs.get(ON_ERROR) == "nan" else call
-
-    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
-        return _infer(routine, args)
-
-    def evaluate(node: Node, *arrays: Array) -> Any:
-        return _evaluate(routine, node, arrays)
-
-    def guards(node: Node) -> Sequence[Guard]:
-        return _guards(routine, node)
-
     return define_op(
-        routine.name,
-        infer=infer,
-        eval=evaluate,
-        lower=lower,
+        name,
+        infer=lambda args, attrs: _infer(routine, args),
+        eval=lambda node, *arrays: _evaluate(routine, node, arrays),
+        lower=lambda node: quiet if node.attrs.get(ON_ERROR) == "nan" else call,
         vjp=vjp,
-        guards=guards,
+        guards=lambda node: _guards(routine, node),
         cost=100.0,
         samples=samples,
         doc=doc,
@@ -215,10 +205,7 @@ def _guards(routine: Routine, node: Node) -> list[Guard]:
     rank = first.ndim - len(routine.operands[0])
     guards: list[Guard] = []
     for arg in node.args[1:]:
-        for axis, (left, right) in enumerate(zip(first.type.shape[:rank], arg.type.shape[:rank], strict=True)):
-            guards += equality_guard(
-                left, right, lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
-            )
+        guards += shape_guards(first.type.shape[:rank], arg.type.shape[:rank], OF_OTHER_SIZES, what)
     known: dict[str, tuple[Node, Size]] = {}
     for arg, axes in zip(node.args, routine.operands, strict=True):
         for letter, size in zip(axes, arg.type.shape[rank:], strict=True):
@@ -236,17 +223,18 @@ OF_OTHER_ROWS = "{}: the matrices have {{left}} and {{right}} rows"
 
 def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
     """The results of all matrices at once; where the routine fails on one, of one after the other."""
-    options = routine.options(node)
+    options = {name: node.attrs[name] for name in routine.flags}
     try:
-        made = _computed(routine, arrays, options)
+        made = None if routine.one_by_one else _computed(routine, arrays, options)
     except np.linalg.LinAlgError:
-        made = tuple(_one_by_one(routine, node, arrays, options))
+        made = None
+    made = _one_by_one(routine, node, arrays, options) if made is None else made
     kinds = [each.type.dtype for each in outputs_of(node)]
     results = tuple(np.ascontiguousarray(each, dtype) for each, dtype in zip(made, kinds, strict=True))
     return results if node.is_tuple else results[0]
 
 
-def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, int]) -> tuple[Array, ...]:
+def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, int]) -> Sequence[Array]:
     with np.errstate(all="ignore"):
         made = routine.compute(*arrays, **options)
     return made if isinstance(made, tuple) else (made,)
@@ -255,7 +243,7 @@ def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, i
 def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, int]) -> list[Array]:
     outer = arrays[0].shape[: arrays[0].ndim - len(routine.operands[0])]
     flat = [array.reshape(prod(outer), *array.shape[len(outer) :]) for array in arrays]
-    count, found = len(flat[0]), list[tuple[Array, ...] | None]()
+    count, found = len(flat[0]), list[Sequence[Array] | None]()
     for number in range(count):
         try:
             found.append(_computed(routine, [array[number] for array in flat], options))
@@ -313,15 +301,11 @@ def symbol(routine: str, suffix: str) -> str:
 def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
     """The call of a routine's function."""
 
-    def name_of(node: Node) -> str:
-        return symbol(routine.name, SUFFIXES[node.args[0].type.dtype])
-
-    def loops(node: Node) -> int:
-        return max(node.args[0].ndim - len(routine.operands[0]) - 1, 0)
+    def rank_of(node: Node) -> int:
+        return node.args[0].ndim - len(routine.operands[0])
 
     def passed(node: Node) -> list[Passed]:
-        first, letters = node.args[0], letters_of(routine, node)
-        rank = first.ndim - len(routine.operands[0])
+        first, letters, rank = node.args[0], letters_of(routine, node), rank_of(node)
         flags = [node.attrs[name] for name in routine.flags]
         flags += [node.attrs[ON_ERROR] == "nan"] if routine.failures else []
         outer = (rank - 1 if rank else None,)
@@ -342,7 +326,14 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
         ]
 
     def work(node: Node) -> list[Size]:
-        first, letters = node.args[0], letters_of(routine, node)
-        return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
+        letters = letters_of(routine, node)
+        return [*node.args[0].type.shape[: rank_of(node)], *map(letters.__getitem__, routine.work)]
 
-    return Call(name_of, passed, work, failures, loops, routine.overwritten)
+    return Call(
+        lambda node: symbol(routine.name, SUFFIXES[node.args[0].type.dtype]),
+        passed,
+        work,
+        failures,
+        lambda node: max(rank_of(node) - 1, 0),
+        routine.overwritten,
+    )

@@ -13,8 +13,8 @@ from typing import Any
 import graphc.tensor as T
 from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir.node import Node
-from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import as_node
+from graphc.ops.questions import asked_size
 from graphc.scipy.named import offer
 
 

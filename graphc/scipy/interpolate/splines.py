@@ -24,7 +24,7 @@ import graphc.tensor as T
 from graphc.errors import GraphValueError, RankError
 from graphc.ir.at_once import is_plain
 from graphc.ir.node import Node
-from graphc.ops.at_hand import asked_equal
+from graphc.ops.questions import asked_equal
 from graphc.scipy.named import as_float
 
 

@@ -26,8 +26,8 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.node import Node, variable
 from graphc.ir.walk import substitute
 from graphc.lax.solving import custom_root
-from graphc.ops.at_hand import answered
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.questions import answered
 from graphc.options import options
 from graphc.scipy.optimize.parameters import Constraint, Names, is_vector, names_of_parts, read_constraints
 from graphc.tensor.elementary import stop_gradient

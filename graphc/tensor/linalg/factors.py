@@ -15,10 +15,10 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
-from graphc.ops.checked import checked
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
-from graphc.ops.linalg import factor, matrices, spectral
+from graphc.ops.identity import checked
+from graphc.ops.linalg import factor, matrices
 from graphc.ops.linalg.derivatives import triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.scalar import stop_gradient
@@ -340,9 +340,9 @@ def qr(a: Any, mode: str = "reduced", *, pivoting: bool = False) -> Any:
     if mode not in QR_MODES:
         raise GraphValueError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
     (node,) = matrices_of("qr", a)
-    order = spectral.qr_order(stop_gradient(node)) if pivoting else None
+    order = factor.qr_order(stop_gradient(node)) if pivoting else None
     turned = node if order is None else layout.transpose(factor.permuted(layout.transpose(node), order))
-    q, r = spectral.qr(turned, complete=mode in ("complete", "full"))
+    q, r = factor.qr(turned, complete=mode in ("complete", "full"))
     found = (r,) if mode == "r" else (q, r)
     return (*found, order) if pivoting else found if mode != "r" else r
 
@@ -395,10 +395,10 @@ def eigh(
     """
     lower = _reads_lower("eigh", UPLO)
     if b is None:
-        w, v = spectral.eigh(matrices_of("eigh", a)[0], lower=lower)
+        w, v = factor.eigh(matrices_of("eigh", a)[0], lower=lower)
     else:
         inner, half = _reduced(a, b, lower, on_error)
-        w, v = spectral.eigh(inner, lower=True)
+        w, v = factor.eigh(inner, lower=True)
         v = factor.triangular_solve(half, v, lower=True, transposed=True)
     chosen = _chosen("eigh", w, subset_by_index, subset_by_value)
     return (w, v) if chosen is None else (w[..., chosen], v[..., chosen])
@@ -416,9 +416,9 @@ def eigvalsh(
     """The eigenvalues of `eigh` alone."""
     lower = _reads_lower("eigvalsh", UPLO)
     if b is None:
-        w = spectral.eigvalsh(matrices_of("eigvalsh", a)[0], lower=lower)
+        w = factor.eigvalsh(matrices_of("eigvalsh", a)[0], lower=lower)
     else:
-        w = spectral.eigvalsh(_reduced(a, b, lower, on_error)[0], lower=True)
+        w = factor.eigvalsh(_reduced(a, b, lower, on_error)[0], lower=True)
     chosen = _chosen("eigvalsh", w, subset_by_index, subset_by_value)
     return w if chosen is None else w[..., chosen]
 
@@ -437,12 +437,12 @@ def _reduced(a: Any, b: Any, lower: bool, on_error: str) -> tuple[Node, Node]:
 def eig_parts(a: Any) -> tuple[Node, Node, Node, Node]:
     """The eigenvalues of a square matrix and its eigenvectors, the columns: real and imaginary parts `(wr, wi, vr,
     vi)`, as there are no complex dtypes."""
-    return spectral.eig(matrices_of("eig", a)[0])
+    return factor.eig(matrices_of("eig", a)[0])
 
 
 def eigvals_parts(a: Any) -> tuple[Node, Node]:
     """The eigenvalues of a square matrix: real and imaginary parts."""
-    return spectral.eigvals(matrices_of("eigvals", a)[0])
+    return factor.eigvals(matrices_of("eigvals", a)[0])
 
 
 def _if_real(name: str, node: Node, wi: Node, parts: Sequence[Node]) -> list[Node]:
@@ -458,7 +458,7 @@ def eig(a: Any) -> tuple[Node, Node]:
     gives real and imaginary parts.
     """
     (node,) = matrices_of("eig", a)
-    wr, wi, vr, _ = spectral.eig(node)
+    wr, wi, vr, _ = factor.eig(node)
     w, v = _if_real("eig", node, wi, (wr, vr))
     return w, v
 
@@ -466,7 +466,7 @@ def eig(a: Any) -> tuple[Node, Node]:
 def eigvals(a: Any) -> Node:
     """The eigenvalues of a square matrix, where all are real; else as `eig`."""
     (node,) = matrices_of("eigvals", a)
-    wr, wi = spectral.eigvals(node)
+    wr, wi = factor.eigvals(node)
     return _if_real("eigvals", node, wi, (wr,))[0]
 
 
@@ -483,18 +483,18 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if hermitian:
         return _hermitian_svd(node, compute_uv)
     if not compute_uv:
-        return spectral.svdvals(node)
+        return factor.svdvals(node)
     square = sizes.equal(node.type.shape[-1], node.type.shape[-2])
-    return spectral.svd(node, full=bool(full_matrices) and not square)
+    return factor.svd(node, full=bool(full_matrices) and not square)
 
 
 def svdvals(a: Any) -> Node:
     """The singular values in falling order."""
-    return spectral.svdvals(matrices_of("svdvals", a)[0])
+    return factor.svdvals(matrices_of("svdvals", a)[0])
 
 
 def _hermitian_svd(a: Node, compute_uv: bool) -> Any:
-    w, v = spectral.eigh(a, lower=True)
+    w, v = factor.eigh(a, lower=True)
     order = argsort(-abs(w))
     s = take_along_axis(abs(w), order, -1)
     if not compute_uv:

@@ -22,7 +22,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.linalg import matrices, spectral
+from graphc.ops.linalg import factor, matrices
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
@@ -213,7 +213,7 @@ def _is_symmetric(a: Node) -> Node:
 
 def _of_values(a: Node, function: Callable[[Node], Node]) -> Node:
     """The function of a symmetric matrix that `function` of its eigenvalues makes."""
-    w, v = spectral.eigh(a, lower=True)
+    w, v = factor.eigh(a, lower=True)
     size = _greatest(abs(w), keepdims=True)
     count = cast(as_size_node(a.type.shape[-1]), a.type.dtype)
     noise = size * (count * np.finfo(a.type.dtype).eps)
@@ -271,7 +271,7 @@ def logm(a: Any) -> Node:
 def funm_hermitian(a: Any, function: Callable[[Node], Node]) -> Node:
     """The function of a symmetric matrix, given by what it makes of each eigenvalue, `function(w)`: v f(w) v'."""
     node = square_of("funm_hermitian", a)
-    w, v = spectral.eigh(node, lower=True)
+    w, v = factor.eigh(node, lower=True)
     return matmul(v * layout.expand(as_node(function(w)), (w.ndim - 1,)), layout.transpose(v))
 
 
@@ -307,7 +307,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     """
     (node,) = matrices_of("pinv", a)
     limit = _threshold(node, rcond if rtol is None else rtol, _longer(node) * _machine(node))
-    u, s, vh = spectral.svd(symmetric(node, lower=True) if hermitian else node, full=False)
+    u, s, vh = factor.svd(symmetric(node, lower=True) if hermitian else node, full=False)
     value = matmul(layout.transpose(vh) * layout.expand(_cut(s, limit), (s.ndim - 1,)), layout.transpose(u))
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Mapping[int, Node], wanted: Any) -> list[Node]:
@@ -330,7 +330,7 @@ def pinvh(a: Any, rcond: Any = None) -> Node:
 
 def _least(a: Node, limit: Node, b: Node, turned: bool) -> Node:
     """The pseudo-inverse of `a`, or of its transpose, times `b`, with its derivative."""
-    u, s, vh = spectral.svd(a, full=False)
+    u, s, vh = factor.svd(a, full=False)
     left, right = (layout.transpose(vh), layout.transpose(u)) if not turned else (u, vh)
     value = matmul(left * layout.expand(_cut(s, limit), (s.ndim - 1,)), matmul(right, b))
 
@@ -365,7 +365,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
         limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(left), left.type.dtype))
     columns = right if right.ndim == 2 else layout.expand(right, (1,))
     x = _least(left, limit, columns, turned=False)
-    s = spectral.svd(left, full=False)[1]
+    s = factor.svd(left, full=False)[1]
     rank = cast(s > limit * _greatest(s, keepdims=True), "int32").sum(dtype="int32")
     rows, width = map(as_size_node, left.type.shape)
     whole = elementwise("logical_and", elementwise("equal", rank, width), elementwise("greater", rows, width))
@@ -393,7 +393,7 @@ def _basis(name: str, a: Any, rcond: Any) -> tuple[Node, Node, Node]:
     (node,) = matrices_of(name, a)
     if node.ndim != 2:
         raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
-    u, s, vh = spectral.svd(node, full=not sizes.equal(*node.type.shape))
+    u, s, vh = factor.svd(node, full=not sizes.equal(*node.type.shape))
     limit = _threshold(node, rcond, _longer(node) * _machine(node))
     rank = cast(s > limit * _greatest(s, keepdims=True), "int64").sum()
     return u, layout.transpose(vh), rank
@@ -416,7 +416,7 @@ def polar(a: Any, side: str = "right") -> tuple[Node, Node]:
     if side not in ("right", "left"):
         raise GraphValueError(f"polar: side={side!r} must be 'right' or 'left'")
     (node,) = matrices_of("polar", a)
-    u, s, vh = spectral.svd(node)
+    u, s, vh = factor.svd(node)
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Mapping[int, Node], wanted: Any) -> list[Node]:
         """U ((N - N') / (s_i + s_j)) V' for N = U' g V, and what goes out of the spaces that U and V span."""

@@ -17,9 +17,9 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
-from graphc.ops.at_hand import asked_size
-from graphc.ops.checked import checked, with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.identity import checked, with_elements
+from graphc.ops.questions import asked_size
 from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.elementary import sqrt, where
 from graphc.tensor.indexing import getitem

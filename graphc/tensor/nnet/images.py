@@ -13,8 +13,8 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
-from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.identity import checked
 from graphc.ops.index import inc_subtensor
 from graphc.ops.windows import Sliding, filled_windows, join_windows, windows
 from graphc.tensor.arranging import pad

@@ -15,7 +15,7 @@ import scipy.fft
 import graphc
 from graphc.errors import ShapeError
 from graphc.ir.node import Type
-from graphc.ops.fourier import LONGEST, RADICES, fourier, is_factored, transformed
+from graphc.ops.lines import LONGEST_TRANSFORM as LONGEST, RADICES, fourier, is_factored, transformed
 from graphc.options import options
 from graphc.tensor import TensorType
 

@@ -23,9 +23,22 @@ from graphc.codegen.lapack import api
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.linalg.equations import schur
-from graphc.ops.linalg.factor import cholesky, inverse_of_factor, lu, lu_of_any, triangular_solve
+from graphc.ops.linalg.factor import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inverse_of_factor,
+    lu,
+    lu_of_any,
+    qr,
+    qr_order,
+    svd,
+    svdvals,
+    triangular_solve,
+)
 from graphc.ops.linalg.routine import ROUTINES, LinAlgError
-from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, qr_order, svd, svdvals
 
 Array = NDArray[Any]
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}

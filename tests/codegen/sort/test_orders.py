@@ -184,7 +184,7 @@ def test_more_than_there_are_is_all_of_them() -> None:
 
 def test_an_op_that_is_asked_for_too_many_says_so() -> None:
     rows, wanted = X["float64"], T.lvector("wanted")
-    f = graphc.function([rows, wanted], graphc.ops.order.top(rows, wanted))
+    f = graphc.function([rows, wanted], graphc.ops.lines.top(rows, wanted))
     with pytest.raises(ShapeError, match="7 of a line of 3 elements are wanted"):
         f(np.ones((2, 3)), np.ones(7, np.int64))
 

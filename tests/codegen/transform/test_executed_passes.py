@@ -27,7 +27,7 @@ from graphc.loopir.syntax import Names, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.options import options
-from graphc.rewrite.pipeline import rewrite
+from graphc.rewrite import rewrite
 from graphc.startup.record import replace
 from tests.support.loop_machine import run
 from tests.support.loop_text import parse_functions

@@ -22,7 +22,7 @@ from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.shape import broadcast_to, drop, filled, zeros
-from graphc.rewrite.rules.engine import (
+from graphc.rewrite.engine import (
     BETTER,
     CLOSE,
     REAL,
@@ -150,20 +150,18 @@ def _cancel_poles(node: Node, uses: Uses) -> Node | None:
             parts = [_without_pole(term, *factors) for _, term in terms]
             if any(part is not None for part in parts):
                 return _sum_of(
-                    (minus, elementwise("mul", term, slope) if part is None else part)
+                    (minus, term * slope if part is None else part)
                     for part, (minus, term) in zip(parts, terms, strict=True)
                 )
     return None
 
 
-def _sum_of(terms: Iterable[tuple[bool, Node]]) -> Node | None:
+def _sum_of(terms: Iterable[tuple[bool, Node]]) -> Node:
     """The sum of terms; marked terms are subtracted."""
-    result: Node | None = None
-    for minus, term in terms:
-        if result is None:
-            result = elementwise("neg", term) if minus else term
-        else:
-            result = elementwise("sub" if minus else "add", result, term)
+    (minus, first), *rest = terms
+    result = -first if minus else first
+    for minus, term in rest:
+        result = result - term if minus else result + term
     return result
 
 
@@ -174,13 +172,13 @@ def _without_pole(term: Node, s: Node, complement: Node) -> Node | None:
         for factor, quotient in (term.args, term.args[::-1]):
             part = _without_pole(quotient, s, complement) if quotient.op.name == "true_div" else None
             if part is not None:
-                return elementwise("mul", factor, part)
+                return factor * part
     if term.op.name == "true_div":
         numerator, divisor = term.args
         if divisor is s:
-            return elementwise("mul", numerator, complement)
+            return numerator * complement
         if _is_complement(divisor, s):
-            return elementwise("mul", numerator, s)
+            return numerator * s
     return None
 
 
@@ -326,16 +324,16 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     largest = reduction("supremum", size, range(node.ndim)) if node.ndim else size
     is_small = elementwise("less", largest, literal(_small(node.type.dtype), node.type.dtype))
     scale = elementwise("where", is_small, literal(1, node.type.dtype), literal(1 / 8, node.type.dtype))
-    apart = elementwise("mul", elementwise("sub", x, restore(node, pivot)), filled(scale, x.type.shape))
+    apart = (x - restore(node, pivot)) * filled(scale, x.type.shape)
     total, squares = reduce_sum(apart, axes), reduce_sum(elementwise("sqr", apart), axes)
-    shift = elementwise("sub", broadcast_to(drop(mean, axes), node.type.shape), pivot)
-    shift = elementwise("mul", shift, filled(scale, node.type.shape))
+    shift = broadcast_to(drop(mean, axes), node.type.shape) - pivot
+    shift = shift * filled(scale, node.type.shape)
     count = _as_number(sizes.product(reduced_sizes(node)), node)
-    twice = elementwise("add", total, total)
-    excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
-    spread = elementwise("maximum", elementwise("sub", squares, excess), zeros(node.type.dtype, node.type.shape))
+    twice = total + total
+    excess = shift * (twice - count * shift)
+    spread = elementwise("maximum", squares - excess, zeros(node.type.dtype, node.type.shape))
     undo = elementwise("where", is_small, literal(1, node.type.dtype), literal(64, node.type.dtype))
-    spread = elementwise("mul", spread, filled(undo, node.type.shape))
+    spread = spread * filled(undo, node.type.shape)
     # Where squares overflow, the sum is infinite; it is NaN where an element was.
     overflows = elementwise("logical_and", elementwise("isinf", squares), elementwise("isfinite", total))
     exact = elementwise("logical_or", overflows, elementwise("logical_not", elementwise("isfinite", pivot)))
@@ -375,7 +373,7 @@ def _pivot(x: Node, axes: Sequence[int]) -> Node:
     starts[first] = sizes.floor_divide(sizes.subtract(shape[first], count), 2)
     shape[first] = count
     part = reduce_sum(subtensor(x, starts, shape, [1] * x.ndim), axes)
-    return elementwise("true_div", part, _as_number(sizes.product(shape[axis] for axis in axes), part))
+    return part / _as_number(sizes.product(shape[axis] for axis in axes), part)
 
 
 # --- terms that add up to nothing -------------------------------------------------------------------------------------
@@ -393,7 +391,7 @@ def _split_sum(node: Node, uses: Uses) -> Node | None:
         if found is not None and any(map(_is_of_sums, found[1])):
             parts = [reduce_sum(inner.args[1 - place], axes), _multiple_of_sum(node, *found)]
             result = elementwise(inner.op.name, *(parts if place else parts[::-1]))
-            return result if inner is node.args[0] else elementwise("neg", result)
+            return result if inner is node.args[0] else -result
     return None
 
 
@@ -430,14 +428,14 @@ def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node
     shape = node.type.shape
     factor, *others = (broadcast_to(each, shape) for each in factors)
     for other in others:
-        factor = elementwise("mul", factor, other)
+        factor = factor * other
     count = sizes.product(reduced_sizes(node))
     x, mean = centred.args
     total = _sum_in_mean(mean, x, node.attrs["axes"])
     assert total is not None
     half_mean = scaled(0.5, broadcast_to(drop(mean.args[0], node.attrs["axes"]), shape))
-    rest = elementwise("sub", scaled(0.5, total), elementwise("mul", _as_number(count, node), half_mean))
-    product = elementwise("mul", factor, elementwise("add", rest, rest))
+    rest = scaled(0.5, total) - _as_number(count, node) * half_mean
+    product = factor * (rest + rest)
     result = elementwise(
         "where", elementwise("isfinite", factor), product, filled(literal(np.nan, node.type.dtype), shape)
     )

@@ -1,7 +1,7 @@
-"""Orders: sorted elements, the places that sort them, the first of these, and places among sorted elements.
+"""Work on lines of elements by native code: sorting, places among sorted elements, and Fourier transforms.
 
 In: arrays. Out: op records, and functions that make their nodes. NaN is the largest of all numbers, and equal elements
-stay in order. Code for one line of elements is native (codegen/sort), and lines are shared by threads.
+stay in order. The routines are native (codegen/sort, codegen/fourier), threads share the lines, and each returns 0:
 
     gc_order_sort_<dtype>(count, n, across, x and its three strides, result, workspace)
     gc_order_argsort_<dtype>(the same)
@@ -9,10 +9,12 @@ stay in order. Code for one line of elements is native (codegen/sort), and lines
     gc_order_argtop_<dtype>(the same)
     gc_order_lexorder_<dtype>(n, m, x and its two strides, result)
     gc_order_searchsorted_<side>_<dtype>(n, m, x and its stride, the m values and their stride, result)
+    gc_fourier_<dtype>(lines, n, x and its three strides, result, workspace)
 
-The first two are of three axes, along the second, so that whatever axis an array is sorted along is that one after a
-reshape; the next two are of rows, the next is of a matrix of n rows, the
-last of a sorted vector. Each returns 0.
+Sorts are along the second of three axes, so that a reshape gives an array of any rank this form. `top` and `argtop` are
+of rows, `lexorder` is of a matrix of n rows, and `searchsorted` of a sorted vector. A transform is of complex lines
+(lines, n, 2), whose real and imaginary parts lie along the last axis: graphc has no complex dtypes. Every mode computes
+it in float64.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Op, Size, Type, define_op, describe, literal, make
-from graphc.ir.samples import Argument, Sample, Samples
-from graphc.ops.index import set_gather
+from graphc.ir.samples import Argument, Row, Samples, samples
+from graphc.ops.index import set_gather, subtensor
 from graphc.ops.shape import broadcast_to, expand, iota, label_op, reshape, zeros
 
 LONGEST = 2**31
@@ -145,34 +148,19 @@ def places_right(x: Array, values: Array) -> Array:
     return np.searchsorted(x, values, "right")
 
 
-def _evaluate(compute: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda node, *values: np.ascontiguousarray(compute(*values))
-
-
 # --- derivatives and batches ------------------------------------------------------------------------------------------
 
 
-def _coordinates(shape: Sequence[Size], axis: int) -> Node:
-    """The coordinate along an axis of every element of an array of `shape`."""
-    line = expand(iota(shape[axis]), [other for other in range(len(shape)) if other != axis])
-    return broadcast_to(line, shape)
-
-
-def _at(places: Node, shape: Sequence[Size], axis: int) -> list[Node]:
-    """Places along an axis, with the coordinates along all others."""
-    return [places if other == axis else _coordinates(shape, other) for other in range(len(shape))]
-
-
-def _sort_vjp(node: Node, cotangent: Node) -> list[Node | None]:
-    """The cotangent where the elements came from."""
-    shape = node.type.shape
-    return [set_gather(zeros(node.type.dtype, shape), cotangent, _at(argsort(node.args[0]), shape, 1), 0)]
+def _scattered(x: Node, cotangent: Node, places: Node) -> Node:
+    """The cotangent of `x` where the result has its elements at `places` along the second axis."""
+    shape, axes = places.type.shape, range(places.ndim)
+    keys = [broadcast_to(expand(iota(shape[k]), [other for other in axes if other != k]), shape) for k in axes]
+    keys[1] = places
+    return set_gather(zeros(x.type.dtype, x.type.shape), cotangent, keys, 0)
 
 
 def _top_vjp(node: Node, cotangent: Node) -> list[Node | None]:
-    rows, wanted = node.args
-    keys = _at(argtop(rows, wanted), node.type.shape, 1)
-    return [set_gather(zeros(node.type.dtype, rows.type.shape), cotangent, keys, 0), None]
+    return [_scattered(node.args[0], cotangent, argtop(*node.args)), None]
 
 
 def _no_vjp(node: Node, cotangent: Node) -> list[None]:
@@ -206,31 +194,17 @@ def symbol(name: str, dtype: str) -> str:
     return f"gc_order_{name}_{dtype}"
 
 
-def _symbol(node: Node) -> str:
-    return symbol(node.op.name, node.args[0].type.dtype)
-
-
 def _along(node: Node) -> list[Passed]:
     (x,) = node.args
     count, length, across = x.type.shape
     space = 0 if across == 1 else sizes.product((count, length, across))  # rows are sorted where they go
-    return [
-        *map(Extent, x.type.shape),
-        Strided(x, (0, 1, 2)),
-        Result(),
-        Workspace(node.type.dtype, (space,)),
-    ]
+    return [*map(Extent, x.type.shape), Strided(x, (0, 1, 2)), Result(), Workspace(node.type.dtype, (space,))]
 
 
 def _of_rows(node: Node) -> list[Passed]:
     rows, wanted = node.args
-    return [
-        *map(Extent, (*rows.type.shape, wanted.type.shape[0])),
-        Strided(rows, (0, 1)),
-        Whole(wanted),
-        Result(),
-        Workspace(node.type.dtype, rows.type.shape),
-    ]
+    lines = *map(Extent, (*rows.type.shape, wanted.type.shape[0])), Strided(rows, (0, 1))
+    return [*lines, Whole(wanted), Result(), Workspace(node.type.dtype, rows.type.shape)]
 
 
 def _of_matrix(node: Node) -> list[Passed]:
@@ -247,84 +221,87 @@ def _work(node: Node) -> list[Size]:
     return [*node.args[0].type.shape, SORTED_WORK]
 
 
-def _length_guards(node: Node) -> Sequence[Guard]:
+def _at_most(node: Node, count: Size, most: Size, words: str) -> list[Guard]:
+    """The guard that a size is at most another, where that is not known."""
+    known = isinstance(count, int) and isinstance(most, int) and count <= most
+    return [] if known else [Guard(count, "<=", most, f"{label_op(node)}: {words}")]
+
+
+def _length_guards(node: Node) -> list[Guard]:
     size = node.args[0].type.shape[0 if node.op.name == "lexorder" else 1]
-    if isinstance(size, int) and size < LONGEST:
-        return ()
-    return [Guard(size, "<=", LONGEST - 1, f"{label_op(node)}: a line of {{left}} elements is too long")]
+    return _at_most(node, size, LONGEST - 1, "a line of {left} elements is too long")
 
 
-def _enough_guards(node: Node) -> Sequence[Guard]:
-    rows, wanted = node.args
-    count, size = wanted.type.shape[0], rows.type.shape[1]
-    if isinstance(count, int) and isinstance(size, int) and count <= size:
-        return ()
-    return [Guard(count, "<=", size, f"{label_op(node)}: {{left}} of a line of {{right}} elements are wanted")]
+def _enough_guards(node: Node) -> list[Guard]:
+    count, size = node.type.shape[1], node.args[0].type.shape[1]
+    return _at_most(node, count, size, "{left} of a line of {right} elements are wanted")
 
 
-ALONG = Call(_symbol, _along, _work, overwritten=(0, 0))
-PLACES = Call(_symbol, _along, _work)
-FIRST = Call(_symbol, _of_rows, _work)
-ROWS = Call(_symbol, _of_matrix, _work)
-SEARCHED = Call(_symbol, _of_searched, lambda node: [*node.type.shape, SEARCHED_WORK])
+def _call(
+    passed: Callable[[Node], Sequence[Passed]], work: Callable[[Node], Sequence[Size]] = _work, **more: Any
+) -> Call:
+    return Call(lambda node: symbol(node.op.name, node.args[0].type.dtype), passed, work, **more)
 
 
-def _wants(count: int) -> Node:
-    return literal(np.full(abs(count), count), "int64")
+ALONG, PLACES, FIRST, ROWS = _call(_along, overwritten=(0, 0)), _call(_along), _call(_of_rows), _call(_of_matrix)
+SEARCHED = _call(_of_searched, lambda node: [*node.type.shape, SEARCHED_WORK])
 
 
 def _samples(function: Callable[[Node], Node], differentiable: bool) -> Samples:
-    shapes = ((1, 6, 1), (3, 5, 1), (2, 4, 3), (1, 1, 2), (2, 0, 2))
-    return Samples(
-        lambda: [
-            *(Sample(f"of {shape}", function, (Argument(shape),), differentiable) for shape in shapes),
-            Sample("of integers", function, (Argument((2, 5, 2), "int", -3, 3),), False),
-            Sample("of booleans", function, (Argument((2, 5, 2), "bool"),), False),
-        ]
-    )
+    rows: list[Row] = [
+        (f"of {shape}", function, shape) for shape in ((1, 6, 1), (3, 5, 1), (2, 4, 3), (1, 1, 2), (2, 0, 2))
+    ]
+    others: list[Row] = [
+        ("of integers", function, Argument((2, 5, 2), "int", -3, 3)),
+        ("of booleans", function, Argument((2, 5, 2), "bool")),
+    ]
+    return samples(*rows, others=others) if differentiable else samples(others=[*rows, *others])
 
 
 def _first_samples(function: Callable[[Node, Node], Node], differentiable: bool) -> Samples:
     def first(count: int) -> Callable[[Node], Node]:
-        return lambda rows: function(rows, _wants(count))
+        return lambda rows: function(rows, literal(np.full(abs(count), count), "int64"))
 
-    return Samples(
-        lambda: [
-            *(Sample(f"{n} of rows", first(n), (Argument((3, 6)),), differentiable) for n in (2, -4)),
-            Sample("of integers", first(3), (Argument((2, 5), "int", -3, 3),), False),
-            Sample("none", first(0), (Argument((2, 5)),), False),
-        ]
-    )
+    rows: list[Row] = [(f"{n} of rows", first(n), (3, 6)) for n in (2, -4)]
+    others: list[Row] = [("of integers", first(3), Argument((2, 5), "int", -3, 3)), ("none", first(0), (2, 5))]
+    return samples(*rows, others=others) if differentiable else samples(others=[*rows, *others])
 
 
 def _row_samples() -> Samples:
     given = Argument((4, 3)), Argument((7, 2), "int", -1, 1), Argument((6, 3), "bool"), Argument((3, 0))
-    return Samples(lambda: [Sample(f"{each.category} {each.shape}", lexorder, (each,), False) for each in given])
+    return samples(others=[(f"{each.category} {each.shape}", lexorder, each) for each in given])
 
 
 def _searched_samples(side: str) -> Samples:
-    given = [((5,), (3, 7)), ((1,), (4,)), ((0,), (2,)), ((6,), (0,))]
-    kinds: tuple[tuple[Any, ...], ...] = ((), ("int", -2, 2), ("bool",))
-
     def found(x: Node, values: Node) -> Node:
         ranked = reshape(sort(reshape(x, (1, *x.type.shape, 1))), x.type.shape)
         return searchsorted(ranked, reshape(values, (sizes.product(values.type.shape),)), side)
 
-    return Samples(
-        lambda: [
-            Sample(f"{many} among {few} {kind[:1]}", found, (Argument(few, *kind), Argument(many, *kind)), False)
-            for few, many in given
-            for kind in kinds
+    given = (((5,), (3, 7)), ((1,), (4,)), ((0,), (2,)), ((6,), (0,)))
+    kinds: tuple[tuple[Any, ...], ...] = ((), ("int", -2, 2), ("bool",))
+    pairs = [(few, many, kind) for few, many in given for kind in kinds]
+    return samples(
+        others=[
+            (f"{many} among {few} {kind[:1]}", found, Argument(few, *kind), Argument(many, *kind))
+            for few, many, kind in pairs
         ]
     )
 
 
 def _define(name: str, compute: Callable[..., Array], call: Call, doc: str, **own: Any) -> Op:
-    return define_op(name, eval=_evaluate(compute), lower=lambda node: call, cost=100.0, doc=doc, **own)
+    return define_op(
+        name,
+        eval=lambda node, *values: np.ascontiguousarray(compute(*values)),
+        lower=lambda node: call,
+        cost=100.0,
+        doc=doc,
+        **own,
+    )
 
 
 _define("sort", sorted_along, ALONG, "Elements along the second of three axes in rising order.",
-        infer=_same_type, vjp=_sort_vjp, batch=_batch, samples=_samples(sort, True))  # fmt: skip
+        infer=_same_type, batch=_batch, samples=_samples(sort, True),
+        vjp=lambda node, cotangent: [_scattered(node.args[0], cotangent, argsort(node.args[0]))])  # fmt: skip
 _define("argsort", order_along, PLACES, "Places of elements along the second of three axes in rising order.",
         infer=lambda args, attrs: Type("int64", _same_type(args, attrs).shape), vjp=_no_vjp,
         guards=_length_guards, batch=_batch, samples=_samples(argsort, False))  # fmt: skip
@@ -340,3 +317,96 @@ _define("lexorder", order_of_rows, ROWS, "The order of the rows of a matrix, by 
 for _side, _places in zip(SIDES, (places_left, places_right), strict=True):
     _define(f"searchsorted_{_side}", _places, SEARCHED, "Places of elements among those of a sorted vector.",
             infer=_searched_type, vjp=_no_vjp, batch=_searched_batch, samples=_searched_samples(_side))  # fmt: skip
+
+
+# --- transforms -------------------------------------------------------------------------------------------------------
+
+
+RADICES = (4, 2, 3, 5, 7, 11, 13)
+"""The factors of a length that transforms are made of. Another length is that of a convolution (Bluestein)."""
+LANES = 4
+"""Lines that are transformed together."""
+LONGEST_TRANSFORM = 2**30
+"""Numbers of a line at most: the square of a place is a whole number of 64 bits."""
+
+
+def fourier(x: Node) -> Node:
+    """The sums over j of x[:, j] e**(-2 pi i j k / n)."""
+    return make(OPS["fourier"], (x,))
+
+
+def backward(x: Node) -> Node:
+    """The sums over j of x[:, j] e**(2 pi i j k / n): both parts change places before the transform and behind it."""
+
+    def exchanged(x: Node) -> Node:
+        return subtensor(x, (0, 0, 1), x.type.shape, (1, 1, -1))
+
+    return exchanged(fourier(exchanged(x)))
+
+
+def is_factored(n: int) -> bool:
+    """True for a product of RADICES."""
+    for radix in RADICES:
+        while n > 1 and n % radix == 0:
+            n //= radix
+    return n == 1
+
+
+def _transform_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    (x,) = args
+    if x.ndim != 3 or x.type.shape[2] != 2 or not is_float(x.type.dtype):
+        raise GraphTypeError(f"a transform is of floats (lines, n, 2), not of {describe(x)} of type {x.type}")
+    return x.type
+
+
+def transformed(x: Array) -> Array:
+    """The value of `fourier`."""
+    lines = np.ascontiguousarray(x, "float64").view("complex128")[..., 0]
+    found = np.fft.fft(lines, axis=1) if lines.shape[1] else lines
+    return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
+
+
+def transform_symbol(dtype: str) -> str:
+    """The routine."""
+    return f"gc_fourier_{dtype}"
+
+
+def _transform_passed(node: Node) -> list[Passed]:
+    (x,) = node.args
+    lines, n, _ = x.type.shape
+    return [*map(Extent, (lines, n)), Strided(x, (0, 1, 2)), Result(), Workspace("float64", (_space(lines, n),))]
+
+
+def _space(lines: Size, n: Size) -> Size:
+    """Room for 2 n numbers of roots, and for two complex arrays of lines that go together. A convolution has at most
+    5/2 n + 16 places, and two arrays more."""
+    together = sizes.multiply(sizes.minimum(lines, LANES), 4)
+    if isinstance(n, int) and is_factored(n):
+        return sizes.multiply(n, sizes.add(together, 4))
+    places = sizes.add(sizes.multiply(n, 3), 16)
+    return sizes.multiply(places, sizes.add(together, 6))
+
+
+def _of_pairs(x: Node) -> Node:
+    return fourier(subtensor(x, (0, 0, 0), (*x.type.shape[:2], 2), (1, 1, 1)))
+
+
+TRANSFORM = Call(lambda node: transform_symbol(node.type.dtype), _transform_passed, lambda node: [*node.type.shape, 50])
+
+define_op(
+    "fourier",
+    infer=_transform_type,
+    eval=lambda node, x: transformed(x),
+    lower=lambda node: TRANSFORM,
+    vjp=lambda node, cotangent: [backward(cotangent)],
+    guards=lambda node: _at_most(node, node.type.shape[1], LONGEST_TRANSFORM, "a line of {left} numbers is too long"),
+    cost=100.0,
+    samples=samples(
+        *(
+            (f"of {shape}", _of_pairs, shape)
+            for shape in ((1, 1, 2), (5, 4, 2), (2, 6, 2), (3, 17, 2), (0, 3, 2), (2, 0, 2), (1, 13, 2))
+        )
+    ),
+    doc="Fourier transforms of complex lines.",
+    batch=_batch,
+)

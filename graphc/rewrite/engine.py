@@ -47,6 +47,7 @@ from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.errors import GraphcError
 from graphc.ir import sizes
 from graphc.ir.facts import BROADCASTS, scalar_constant
+from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -216,19 +217,10 @@ def hole(name: str, dtype: str = "float64", rank: int = 0) -> Any:
     return variable(dtype, (None,) * rank, name)
 
 
-def rule(
-    name: str,
-    pattern: Node,
-    replacement: Any,
-    truth: Truth,
-    dtypes: tuple[str, ...] = FLOATS,
-    when: Callable[[Mapping[str, Node]], bool] | None = None,
-    once: tuple[Node, ...] = (),
-    mends: str = "",
-) -> Rule:
+def rule(name: str, pattern: Node, replacement: Any, truth: Truth, *more: Any, **named: Any) -> Rule:
     """A rule; the replacement may be a number."""
     after = replacement if isinstance(replacement, Node) else literal(replacement)
-    return Rule(name, pattern, after, truth, dtypes, when, once, mends)
+    return Rule(name, pattern, after, truth, *more, **named)
 
 
 def scalar_function(name: str) -> Callable[..., Any]:
@@ -246,6 +238,11 @@ def is_number(node: Node, number: float) -> bool:
         return False
     wanted = np.asarray(number).astype(value.dtype)
     return bool(value == wanted) and (value.dtype.kind != "f" or bool(np.signbit(value) == np.signbit(wanted)))
+
+
+def is_elementwise(node: Node) -> bool:
+    """True if each element depends only on the arguments' elements at the same index."""
+    return bool(node.args) and not node.is_tuple and isinstance(node.op.lower(node), Scalar)
 
 
 def constant_factor(node: Node) -> tuple[Array, Node] | None:
@@ -392,7 +389,11 @@ def apply_in_turn(
     if guards is not None and not any(map(guards.of, graph.outputs)):
         guards = None
     for name, rules in passes:
-        after, more = _apply_table(graph, _by_op(rules), visit, guards)
+        table: dict[str, list[AnyRule]] = {}
+        for item in rules:
+            for op in item.ops or tuple(OPS):
+                table.setdefault(op, []).append(item)
+        after, more = _apply_table(graph, table, visit, guards)
         if more:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
@@ -494,14 +495,6 @@ def _apply_table(
     return Graph(graph.inputs, outputs), rewriter.fired
 
 
-def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
-    table: dict[str, list[AnyRule]] = {}
-    for item in rules:
-        for name in item.ops or tuple(OPS):
-            table.setdefault(name, []).append(item)
-    return table
-
-
 @record(frozen=False)
 class _Rewriter:
     """One pass to a fixpoint. final: the final form of each node. moved: the nodes whose final form is another node.
@@ -588,11 +581,7 @@ class _Rewriter:
 
     def _inherit(self, node: Node, after: Node) -> Node:
         """`after`, with the uses of `node`; a new node also gets its name and user line."""
-        taken = self.uses.get(node, 1)
-        for arg in node.args:
-            if arg is after:
-                taken -= 1
-                break
+        taken = self.uses.get(node, 1) - any(arg is after for arg in node.args)
         self.uses[after] = self.uses.get(after, 0) + taken
         return renamed(after, node) if after.serial > node.serial else after
 

@@ -27,9 +27,9 @@ from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_e
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, iota, transpose
-from graphc.rewrite.rules.engine import is_number
-from graphc.rewrite.rules.matrices import untransposed
-from graphc.rewrite.scans.open_loops import (
+from graphc.rewrite.engine import is_number
+from graphc.rewrite.matrices import untransposed
+from graphc.rewrite.open_loops import (
     LoopContext,
     OpenLoop,
     fitted,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +23,15 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, restore
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, iota, reshape
-from graphc.rewrite.rules.engine import (
-    CLOSE,
-    EXACT,
-    REAL,
-    AnyRule,
-    Transformation,
-    Uses,
-    constant_factor,
-    plus_zero,
-    scaled,
-)
+from graphc.rewrite.engine import CLOSE, EXACT, REAL, AnyRule, Transformation, Uses, constant_factor, plus_zero, scaled
 from graphc.startup.record import record
 
 # --- reads of arrays with changed regions -----------------------------------------------------------------------------
-# The rule of reads of an array with changed regions: the read becomes the value that was written there.
+#     b = set_subtensor(a[3], v)      a read b[3] becomes v, b[4] becomes a[4]
 #
-#     b = set_subtensor(a[3], v)      b[3] becomes v, b[4] becomes a[4]
-#
-# In: nothing. Out: `CHANGED`. Programs that write to one element after the other, as unrolled loops do, make long
-# chains of such arrays. A read of a known element finds the last write to it in a table (`Writes`). For other regions a
-# few changes are compared one by one.
+# Programs that write to one element after the other, as unrolled loops do, make long chains of such arrays. A read of a
+# known element finds the last write to it in a table (`Writes`). For other regions a few changes are compared one by
+# one.
 
 CHANGES = ("inc_subtensor", "set_subtensor")
 MOST_CHANGES = 16
@@ -247,24 +236,18 @@ def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | No
 def _join_reshapes(node: Node, uses: Uses) -> Node | None:
     """Two reshapes become one; an identity is dropped."""
     inner = node.args[0]
-    source = inner.args[0] if inner.op.name == "reshape" else inner
-    after = reshape(source, node.type.shape)
-    return after if after is not node else None
+    return reshape(inner.args[0] if inner.op.name == "reshape" else inner, node.type.shape)
 
 
 def _join_subtensors(node: Node, uses: Uses) -> Node | None:
     """Two subtensors become one; a subtensor that takes everything is dropped."""
     inner = node.args[0]
     starts, shape, steps = region(node)
-    after = subtensor(inner, starts, shape, steps)
-    if inner.op.name == "subtensor":
-        before, _, strides = region(inner)
-        joined = [
-            sizes.add(start, sizes.multiply(stride, offset))
-            for start, stride, offset in zip(before, strides, starts, strict=True)
-        ]
-        after = subtensor(inner.args[0], joined, shape, [a * b for a, b in zip(strides, steps, strict=True)])
-    return after if after is not node else None
+    if inner.op.name != "subtensor":
+        return subtensor(inner, starts, shape, steps)
+    before, _, strides = region(inner)
+    joined = map(sizes.add, before, map(sizes.multiply, strides, starts))
+    return subtensor(inner.args[0], list(joined), shape, [a * b for a, b in zip(strides, steps, strict=True)])
 
 
 def _part_of_transpose(node: Node, uses: Uses) -> Node | None:
@@ -274,13 +257,8 @@ def _part_of_transpose(node: Node, uses: Uses) -> Node | None:
         return None
     order, (starts, shape, steps) = turned.attrs["order"], region(node)
     places = sorted(range(node.ndim), key=lambda place: order[place])
-    before = subtensor(
-        turned.args[0],
-        [starts[place] for place in places],
-        [shape[place] for place in places],
-        [steps[place] for place in places],
-    )
-    return dimshuffle(before, order)
+    parts: list[Any] = [[numbers[place] for place in places] for numbers in (starts, shape, steps)]
+    return dimshuffle(subtensor(turned.args[0], *parts), order)
 
 
 def _running_of_transpose(node: Node, uses: Uses) -> Node | None:
@@ -373,11 +351,9 @@ def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
     For n = 0 the sum is 0 whatever the term: if n is not known, an infinite or negative term is replaced by 0 for n =
     0.
     """
-    found = _expanded(node)
-    if found is None:
+    if (found := _expanded(node)) is None:
         return None
-    source, axes = found
-    inner = node.args[0]
+    (source, axes), inner = found, node.args[0]
     others = [a for a in node.attrs["axes"] if a not in axes]
     rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
     narrowed = broadcast_to(source, rest)
@@ -404,11 +380,9 @@ def _sum_keeping(x: Node, axes: list[int]) -> Node:
 
 def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
     """max, min, any and all of at least one equal element are that element."""
-    found = _expanded(node)
-    if found is None:
+    if (found := _expanded(node)) is None:
         return None
-    source, axes = found
-    inner = node.args[0]
+    (source, axes), inner = found, node.args[0]
     if axes != node.attrs["axes"] or not all(isinstance(n := inner.type.shape[a], int) and n > 0 for a in axes):
         return None
     rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
@@ -418,10 +392,8 @@ def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
 def _sum_scaled(node: Node, uses: Uses) -> Node | None:
     """The sum of c * x becomes c times the sum."""
     inner = node.args[0]
-    found = constant_factor(inner)
-    if found is None or uses(inner) > 1:
-        return None
-    return scaled(found[0], reduce_sum(found[1], node.attrs["axes"]))
+    found = constant_factor(inner) if uses(inner) == 1 else None
+    return None if found is None else scaled(found[0], reduce_sum(found[1], node.attrs["axes"]))
 
 
 _JOINED = ("sum", "prod", "max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all")

@@ -13,13 +13,13 @@ import numpy as np
 
 from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.ir.facts import below_broadcasts, scalar_constant
-from graphc.ir.lowering import Call, Scalar
+from graphc.ir.lowering import Call
 from graphc.ir.node import INPUT, SHARED, Node, constant_value, literal, make
 from graphc.ops.linalg.products import as_product, gemm, is_in_memory, matmul, scaled_matmul
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, transpose
-from graphc.rewrite.rules.engine import (
+from graphc.rewrite.engine import (
     CLOSE,
     NUMBERS,
     REAL,
@@ -27,20 +27,15 @@ from graphc.rewrite.rules.engine import (
     Transformation,
     Uses,
     constant_factor,
+    is_elementwise,
     is_number,
     plus_zero,
     scaled,
 )
-from graphc.rewrite.rules.matrices import untransposed
+from graphc.rewrite.matrices import untransposed
 from graphc.startup.record import record
 
 # --- transposes -------------------------------------------------------------------------------------------------------
-
-
-def _transpose(node: Node) -> Node:
-    """The transpose, cancelling a double transpose."""
-    before = untransposed(node)
-    return transpose(node) if before is None else before
 
 
 def _transpose_operands(node: Node, uses: Uses) -> Node | None:
@@ -48,8 +43,8 @@ def _transpose_operands(node: Node, uses: Uses) -> Node | None:
     product = untransposed(node)
     if product is None or product.op.name != "matmul" or uses(product) > 1:
         return None
-    a, b = product.args
-    return matmul(_transpose(b), _transpose(a))
+    pairs = [(arg, untransposed(arg)) for arg in reversed(product.args)]
+    return matmul(*(transpose(arg) if before is None else before for arg, before in pairs))
 
 
 # --- the order of products --------------------------------------------------------------------------------------------
@@ -80,10 +75,8 @@ def _multiply_in_order(factors: Sequence[Node], splits: Mapping[tuple[int, int],
     """The product of all factors; `splits` maps a run of factors to the position where it is split."""
 
     def product(first: int, last: int) -> Node:
-        if first == last:
-            return factors[first]
-        cut = splits[first, last]
-        return matmul(product(first, cut), product(cut + 1, last))
+        cut = splits.get((first, last))
+        return factors[first] if cut is None else matmul(product(first, cut), product(cut + 1, last))
 
     return product(0, len(factors) - 1)
 
@@ -243,12 +236,6 @@ class _Term:
         return self.scalar if self.sign > 0 else elementwise("neg", self.scalar)
 
 
-def _scalar_of(node: Node) -> Node | None:
-    """The 0-d node that a matrix is a broadcast of, or None."""
-    scalar = below_broadcasts(node)
-    return None if scalar.ndim else scalar
-
-
 def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
     """A node decomposed into sign, at most one scalar factor, and matrix. Two factors are not joined: their product may
     be out of range."""
@@ -265,12 +252,10 @@ def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
 
 def _scaled(node: Node) -> tuple[Node, Node] | None:
     """(factor, matrix) if the node is a matrix multiplied by a scalar or divided by a count; else None."""
-    if node.op.name == "mul":
-        for k in (0, 1):
-            scalar = _scalar_of(node.args[k])
-            if scalar is not None:
-                return scalar, node.args[1 - k]
-    if node.op.name == "true_div" and (count := _scalar_of(node.args[1])) is not None and _is_count(count):
+    for arg, other in zip(node.args, node.args[::-1], strict=True) if node.op.name == "mul" else ():
+        if not (scalar := below_broadcasts(arg)).ndim:
+            return scalar, other
+    if node.op.name == "true_div" and not (count := below_broadcasts(node.args[1])).ndim and _is_count(count):
         return elementwise("true_div", literal(1, node.type.dtype), count), node.args[0]
     return None
 
@@ -326,6 +311,10 @@ def _scale_product(node: Node, uses: Uses) -> Node | None:
     return None if product is None else scaled_matmul(*product)
 
 
+TINY = 64
+"""For a matrix with at most this many elements, a product with a vector costs less than a call."""
+
+
 def _call_with_vector(node: Node, uses: Uses) -> Node | None:
     """A matrix in memory times a vector becomes a BLAS call, unless the matrix has another use.
 
@@ -336,20 +325,12 @@ def _call_with_vector(node: Node, uses: Uses) -> Node | None:
     if a.ndim + b.ndim != 3 or not is_float(node.type.dtype):
         return None
     matrix = a if a.ndim > 1 else b
-    if _is_tiny(matrix) or not is_in_memory(matrix):
+    known = [size for size in matrix.type.shape if isinstance(size, int)]
+    if (len(known) == 2 and prod(known) <= TINY) or not is_in_memory(matrix):
         return None
     while matrix.args and uses(matrix) == 1 and not _is_call(matrix):
         matrix = matrix.args[0]
     return None if uses(matrix) > 1 else scaled_matmul(literal(1, node.type.dtype), a, b)
-
-
-TINY = 64
-"""For a matrix with at most this many elements, a product with a vector costs less than a call."""
-
-
-def _is_tiny(matrix: Node) -> bool:
-    rows, columns = matrix.type.shape
-    return isinstance(rows, int) and isinstance(columns, int) and rows * columns <= TINY
 
 
 def _join_gemm(node: Node, uses: Uses) -> Node | None:
@@ -406,7 +387,7 @@ def _exchange(node: Node, uses: Uses) -> Node | None:
     if operand.ndim != 3 or len(summed) != 1:
         return None
     order = _elementwise_below(operand)
-    leaves = [leaf for leaf in order if not _is_elementwise(leaf)]
+    leaves = [leaf for leaf in order if not is_elementwise(leaf)]
     present = [_axes_of(leaf) for leaf in leaves]
     if len(order) >= MOST_NODES or None in present or not {(0, 2), (1, 2)} <= set(present):
         return None
@@ -423,7 +404,7 @@ def _reordered(order: Sequence[Node], axes: tuple[int, ...]) -> Node:
     old one are what they are made of."""
     found: dict[Node, Node] = {}
     for each in order:
-        if _is_elementwise(each):
+        if is_elementwise(each):
             found[each] = make(each.op, [found[arg] for arg in each.args], each.attrs)
         elif each.op.name == "broadcast_to":
             shape = [each.type.shape[axis] for axis in axes]
@@ -448,7 +429,7 @@ def _turn(node: Node, uses: Uses) -> Node | None:
     order = _elementwise_below(operand)
     if len(order) >= MOST_NODES or (uses(operand) > 1 and any(each.op.cost > MOST_COST for each in order)):
         return None
-    leaves = [leaf for leaf in order if not _is_elementwise(leaf)]
+    leaves = [leaf for leaf in order if not is_elementwise(leaf)]
     whole = [leaf for leaf in leaves if _axes_of(leaf) in (None, (0, 1))]
     if not whole or any(leaf.op.name != "dimshuffle" or leaf.attrs["order"] != TURNED for leaf in whole):
         return None
@@ -463,16 +444,12 @@ def _elementwise_below(root: Node) -> list[Node]:
         node, ready = pending.pop()
         if node in order:
             continue
-        if ready or not _is_elementwise(node):
+        if ready or not is_elementwise(node):
             order[node] = None
             continue
         pending.append((node, True))
         pending.extend((arg, False) for arg in node.args)
     return list(order)
-
-
-def _is_elementwise(node: Node) -> bool:
-    return bool(node.args) and isinstance(node.op.lower(node), Scalar)
 
 
 def _axes_of(leaf: Node) -> tuple[int, ...] | None:

@@ -22,7 +22,7 @@ from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import filled
-from graphc.rewrite.rules.engine import (
+from graphc.rewrite.engine import (
     BETTER,
     CLOSE,
     EXACT,

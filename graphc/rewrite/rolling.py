@@ -25,8 +25,8 @@ from graphc.ops.elementwise import elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import dimshuffle, drop, expand, iota, reshape
-from graphc.rewrite.rules.engine import RuleUse, tell
-from graphc.rewrite.scans.equal_steps import LEAST_STEPS, Role, Run, Text, equal_steps
+from graphc.rewrite.engine import RuleUse, tell
+from graphc.rewrite.equal_steps import LEAST_STEPS, Role, Run, Text, equal_steps
 from graphc.startup.record import fresh, record
 
 ROLLED = "equal_steps"

@@ -13,13 +13,13 @@ before but round differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 
 from graphc.ir import sizes
-from graphc.ir.facts import below_broadcasts, scalar_constant
+from graphc.ir.facts import BROADCASTS, below_broadcasts, scalar_constant
 from graphc.ir.node import OPS, Array, Node, Size, constant_value, literal, make
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
@@ -27,9 +27,11 @@ from graphc.ops.linalg import factor
 from graphc.ops.linalg.derivatives import places
 from graphc.ops.linalg.matrices import detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul
+from graphc.ops.linalg.routine import ON_ERROR
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, iota, transpose
-from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, is_elementwise
+from graphc.startup.record import record
 
 Shape = Literal["lower", "upper", "diagonal", "orthogonal", ""]
 """The proved structure of a square matrix; "" for none."""
@@ -73,10 +75,15 @@ def _of_value(value: Array) -> Shape:
     return "diagonal" if is_lower and is_upper else "lower" if is_lower else "upper" if is_upper else ""
 
 
+def _base(node: Node) -> Node:
+    """The matrices that a node is the transpose of, or the node itself."""
+    before = untransposed(node)
+    return node if before is None else before
+
+
 def is_square(node: Node) -> bool:
     """True if the matrices are known to be square."""
-    before = untransposed(node)
-    node = node if before is None else before
+    node = _base(node)
     return node.op.name in ("cholesky", "inverse") or sizes.equal(*node.type.shape[-2:])
 
 
@@ -112,9 +119,7 @@ def _of_operand(node: Node, depth: int) -> Shape:
 
 def _of_product(node: Node, depth: int) -> Shape:
     left, right = (shape_of(arg, depth) for arg in node.args)
-    if left == right == "orthogonal":
-        return "orthogonal"
-    return _joint(left, right)
+    return left if left == right == "orthogonal" else _joint(left, right)
 
 
 def _of_item(node: Node, depth: int) -> Shape:
@@ -152,9 +157,7 @@ def _of_choice(node: Node, depth: int) -> Shape:
 
 
 def _of_cast(node: Node, depth: int) -> Shape:
-    if node.args[0].type.dtype == "bool":
-        return _of_mask(node.args[0])
-    return shape_of(node.args[0], depth)
+    return _of_mask(node.args[0]) if node.args[0].type.dtype == "bool" else shape_of(node.args[0], depth)
 
 
 def _of_mask(mask: Node) -> Shape:
@@ -170,13 +173,8 @@ def _of_mask(mask: Node) -> Shape:
     (axis, first), (_, second) = left, right
     shift = second - first  # left's place <= right's place + shift
     if axis == mask.ndim - 2:  # rows stand on the left
-        relation = {
-            "less": "greater",
-            "greater": "less",
-            "less_equal": "greater_equal",
-            "greater_equal": "less_equal",
-        }.get(relation, relation)
-        shift = -shift
+        one, other = ("less", "greater") if relation in _BELOW else ("greater", "less")
+        relation, shift = relation.replace(one, other), -shift
     if relation == "equal":
         return "diagonal" if shift == 0 else "lower" if shift < 0 else "upper"
     if relation in _BELOW:
@@ -262,9 +260,8 @@ _SHAPES: dict[str, Callable[[Node, int], Shape]] = {
 
 def _inverse_of(node: Node) -> tuple[Node, bool] | None:
     """(inverse node, is transposed) if the node is an inverse or its transpose; else None."""
-    turned = untransposed(node)
-    found = node if turned is None else turned
-    return (found, turned is not None) if found.op.name == "inverse" else None
+    found = _base(node)
+    return (found, found is not node) if found.op.name == "inverse" else None
 
 
 def _without_inverse(node: Node, uses: Uses) -> Node | None:
@@ -330,14 +327,17 @@ def identity(a: Node) -> Node:
 
 def _structured_inverse(node: Node, uses: Uses) -> Node | None:
     (a,) = node.args
-    if untransposed(a) is not None:
-        before = untransposed(a)
-        assert before is not None
+    if (before := untransposed(a)) is not None:
         return transpose(inverse(before, node.attrs["on_error"]))
     found = shape_of(a)
     if found == "orthogonal":
         return transpose(a)
-    return solve(a, identity(a), on_error=node.attrs["on_error"]) if found else None
+    return _inverse_by_solve(node, uses) if found else None
+
+
+def _inverse_by_solve(node: Node, uses: Uses) -> Node:
+    (a,) = node.args
+    return solve(a, identity(a), on_error=node.attrs["on_error"])
 
 
 # --- determinants -----------------------------------------------------------------------------------------------------
@@ -429,11 +429,6 @@ def _solved(packed: Node, order: Node, b: Node, turned: bool, on_error: str) -> 
     return factor.permuted(whole, order, inverse=True)
 
 
-def _inverse_by_factors(node: Node, uses: Uses) -> Node | None:
-    (a,) = node.args
-    return solve(a, identity(a), on_error=node.attrs["on_error"])
-
-
 def _permutation_sign(pivots: Node, dtype: str) -> Node:
     """The sign of a pivot permutation: 1 or -1."""
     moved = elementwise("not_equal", pivots, iota(pivots.type.shape[-1]))
@@ -446,7 +441,7 @@ def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
     packed, _, pivots = factor.lu(a)
     diagonal = diagonal_of(packed)
     found = OF_DIAGONAL[name](diagonal)
-    return found if name == "logabsdet" else elementwise("mul", found, _permutation_sign(pivots, a.type.dtype))
+    return found if name == "logabsdet" else found * _permutation_sign(pivots, a.type.dtype)
 
 
 def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
@@ -455,26 +450,178 @@ def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
     (a,) = node.args
     packed, order, pivots = factor.lu(a)
     row, column = places(packed)
-    axes = (packed.ndim - 2, packed.ndim - 1)
+    axes, info = (packed.ndim - 2, packed.ndim - 1), np.finfo(a.type.dtype)
     size = reduction("supremum", elementwise("abs", packed), axes)
-    least = elementwise("mul", size, literal(np.finfo(a.type.dtype).eps, a.type.dtype))
-    least = elementwise(
-        "where",
-        elementwise("greater", least, literal(0, a.type.dtype)),
-        least,
-        literal(np.finfo(a.type.dtype).tiny, a.type.dtype),
-    )
-    vanishes = elementwise(
-        "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.type.dtype))
-    )
+    eps, tiny, zero = (literal(x, a.type.dtype) for x in (info.eps, info.tiny, 0))
+    least = size * eps
+    least = elementwise("where", elementwise("greater", least, zero), least, tiny)
+    vanishes = elementwise("logical_and", elementwise("equal", row, column), elementwise("equal", packed, zero))
     safe = elementwise("where", vanishes, expand(least, axes), packed)
-    whole = elementwise("mul", _product(diagonal_of(safe)), _permutation_sign(pivots, a.type.dtype))
-    return elementwise("mul", _solved(safe, order, identity(a), True, "nan"), expand(whole, axes))
+    whole = _product(diagonal_of(safe)) * _permutation_sign(pivots, a.type.dtype)
+    return _solved(safe, order, identity(a), True, "nan") * expand(whole, axes)
 
 
 FACTORS: tuple[AnyRule, ...] = (
     Transformation("solve_by_factors", ("solve",), _solve_by_factors, CLOSE),
-    Transformation("inverse_by_factors", ("inverse",), _inverse_by_factors, CLOSE),
+    Transformation("inverse_by_factors", ("inverse",), _inverse_by_solve, CLOSE),
     Transformation("determinant_by_factors", tuple(OF_DIAGONAL), _determinant_by_factors, CLOSE),
     Transformation("cofactors_by_factors", ("cofactors",), _cofactors_by_factors, CLOSE),
+)
+
+
+# --- what is symmetric ------------------------------------------------------------------------------------------------
+
+EVEN = frozenset({"abs", "sqr", "cos", "cosh"})
+ODD = frozenset({"neg", "sin", "tan", "sinh", "tanh", "arctan", "arcsin", "erf"})
+SIGNED = frozenset({"mul", "true_div"})
+COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "maximum", "minimum"})
+DIAGONAL = frozenset({"cast", "where", "set_gather"})
+"""Ops that can build diagonal matrices."""
+DEEPEST_PARITY = 24
+"""The search depth."""
+
+
+def is_symmetric(node: Node) -> bool:
+    """True if the graph proves that matrices are symmetric, bit by bit or up to the order of sums."""
+    return node.ndim > 1 and _parity(node, (node.ndim - 2, node.ndim - 1), DEEPEST_PARITY) == 1
+
+
+def _parity(node: Node, axes: tuple[int, int], depth: int) -> int:
+    """The factor, 1 or -1, that exchanging two axes of a node amounts to; 0 if none is proved."""
+    value = constant_value(node)
+    if value is not None:
+        turned = value.swapaxes(*axes)
+        same = turned.shape == value.shape and bool((turned == value).all())
+        return 1 if same else 0
+    if not depth:
+        return 0
+    name, depth = node.op.name, depth - 1
+    if name in BROADCASTS:
+        return _parity_of_axes(node, axes, depth)
+    if name == "sum":
+        kept = [axis for axis in range(node.args[0].ndim) if axis not in node.attrs["axes"]]
+        return _parity(node.args[0], (kept[axes[0]], kept[axes[1]]), depth)
+    if name == "matmul":
+        left, right = node.args
+        last = axes == (node.ndim - 2, node.ndim - 1) and min(left.ndim, right.ndim) > 1
+        return 1 if last and are_exchanged(left, right, axes, depth) else 0
+    if name in DIAGONAL and axes == (node.ndim - 2, node.ndim - 1) and shape_of(node) == "diagonal":
+        return 1
+    return _of_elements(node, axes, depth) if is_elementwise(node) else 0
+
+
+def _parity_of_axes(node: Node, axes: tuple[int, int], depth: int) -> int:
+    (x, *_) = node.args
+    if node.op.name == "broadcast_to":
+        if x.ndim != node.ndim:
+            return 0
+        spread = [x.type.shape[axis] == 1 for axis in axes]
+        return 1 if all(spread) else 0 if any(spread) else _parity(x, axes, depth)
+    sources = [node.attrs["order"][axis] for axis in axes]
+    if sources == ["x", "x"]:
+        return 1
+    return 0 if "x" in sources else _parity(x, (sources[0], sources[1]), depth)
+
+
+def _of_elements(node: Node, axes: tuple[int, int], depth: int) -> int:
+    name, args = node.op.name, node.args
+    if len(args) == 2 and name in ("sub", *COMMUTATIVE) and are_exchanged(args[0], args[1], axes, depth):
+        return -1 if name == "sub" else 1
+    found = [_parity(arg, axes, depth) for arg in args]
+    if 0 in found:
+        return 0
+    value = scalar_constant(args[1]) if name == "pow" else None
+    is_even = name in EVEN or (value is not None and float(value) % 2 == 0)
+    if is_even or all(each == 1 for each in found):
+        return 1
+    if name in ODD or (name in ("add", "sub") and found == [-1, -1]):
+        return -1
+    return found[0] * found[1] if name in SIGNED else 0
+
+
+def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) -> bool:
+    """True if one node is proved to be the other with two axes exchanged."""
+    if not depth:
+        return False
+    depth -= 1
+    if left is right:
+        return _parity(left, axes, depth) == 1
+    swapped = list(range(left.ndim))
+    swapped[axes[0]], swapped[axes[1]] = axes[1], axes[0]
+    for one, other in ((left, right), (right, left)):
+        if one.op.name == "dimshuffle" and one.args[0] is other and one.attrs["order"] == tuple(swapped):
+            return True
+    if left.op is not right.op or left.ndim != right.ndim:
+        return False
+    if left.op.name == "dimshuffle":
+        order = left.attrs["order"]
+        return left.args[0] is right.args[0] and tuple(order[axis] for axis in swapped) == right.attrs["order"]
+    if left.op.name == "broadcast_to":
+        return left.args[0].ndim == left.ndim and are_exchanged(left.args[0], right.args[0], axes, depth)
+    if not is_elementwise(left) or left.attrs != right.attrs:
+        return False
+    return all(are_exchanged(one, other, axes, depth) for one, other in zip(left.args, right.args, strict=True))
+
+
+# --- positive definite matrices ---------------------------------------------------------------------------------------
+# `SHARED`: one Cholesky factor for each matrix known to be positive definite. `solve(a, b, assume_a="pos")` declares
+# that `a` is; so does `cholesky(a)` if the graph proves that `a` is symmetric (otherwise it reads one triangle and says
+# nothing about the rest). Other solves with `a`, its inverse and its determinants then use that factor. If `a` is not
+# positive definite at run time, the error is that of the declaring op, or NaN under its on_error="nan".
+
+
+@record()
+class Declared:
+    """A declared positive definite matrix: the operand to factorise (it or its transpose), and the error policy."""
+
+    operand: Node
+    on_error: str
+
+
+def declared_positive(nodes: Sequence[Node]) -> dict[Node, Declared]:
+    """The matrices that a graph declares positive definite."""
+    sources: dict[Node, list[Node]] = {}
+    for node in nodes:
+        if node.op.name == "cholesky" or (node.op.name == "solve" and node.attrs["structure"] == "positive"):
+            sources.setdefault(_base(node.args[0]), []).append(node)
+    found: dict[Node, Declared] = {}
+    for matrix, named in sources.items():
+        factors = [node for node in named if node.op.name == "cholesky"]
+        if len(factors) == len(named) and not is_symmetric(matrix):
+            continue
+        operand = (factors or named)[0].args[0]
+        strict = any(node.attrs[ON_ERROR] == "raise" for node in named)
+        found[matrix] = Declared(operand, "raise" if strict else "nan")
+    return found
+
+
+def _shared_factor(known: dict[Node, Declared], node: Node, uses: Uses) -> Node | None:
+    """A solve, inverse or determinant of a declared matrix, expressed by its Cholesky factor."""
+    said = known.get(_base(node.args[0]))
+    if said is None:
+        return None
+    match node.op.name:
+        case "cholesky":
+            return factor.cholesky(said.operand, said.on_error)
+        case "solve":
+            return solve(said.operand, node.args[1], "positive", on_error=said.on_error)
+        case "inverse":
+            return factor.inverse_of_factor(factor.cholesky(said.operand, said.on_error))
+    name = "det" if node.op.name == "cofactors" else node.op.name
+    lower = factor.cholesky(said.operand, said.on_error)
+    diagonal = OF_DIAGONAL[name](diagonal_of(lower))
+    found = elementwise("add" if name == "logabsdet" else "mul", diagonal, diagonal)
+    if node.op.name != "cofactors":
+        return found
+    return factor.inverse_of_factor(lower) * expand(found, (found.ndim, found.ndim + 1))
+
+
+SHARED: tuple[AnyRule, ...] = (
+    Transformation(
+        "shared_factor",
+        ("cholesky", "solve", "inverse", "cofactors", *OF_DIAGONAL),
+        _shared_factor,
+        CLOSE,
+        survey=declared_positive,
+    ),
 )

@@ -26,14 +26,14 @@ from typing import TypeAlias
 from graphc.ir import sizes
 from graphc.ir.body import close, item, opened
 from graphc.ir.facts import scalar_constant
-from graphc.ir.lowering import Scalar
-from graphc.ir.node import LEAVES, OPS, Node, Size, Type, literal, make, next_serial, variable
+from graphc.ir.node import OPS, Node, Size, Type, literal, make, next_serial, variable
 from graphc.ir.walk import dependents, nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import Loop, is_recomputed, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
+from graphc.rewrite.engine import is_elementwise
 from graphc.startup.record import record
 
 
@@ -276,18 +276,11 @@ def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], p
     return found
 
 
-def is_elementwise(node: Node) -> bool:
-    """True if each element depends only on the arguments' elements at the same index."""
-    return node.op not in LEAVES and not node.is_tuple and isinstance(node.op.lower(node), Scalar)
-
-
 _MOVING = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
 
 
 def _is_plain(node: Node, varying: set[Node]) -> bool:
-    if node.op.name in _MOVING:
-        return varying.isdisjoint(node.args[1:])
-    return is_elementwise(node)
+    return varying.isdisjoint(node.args[1:]) if node.op.name in _MOVING else is_elementwise(node)
 
 
 _REDUCING = (

@@ -1,7 +1,8 @@
-"""Values that are computed after others: those that derivatives compute again, those that wait for an effect.
+"""Ops whose value is their first argument: values computed after others, values with a name, values under a condition.
 
     again([x], [g])                      [x], as values that can be computed only when g is known
     named(y, "attn")                     y, which a policy of `graphc.checkpoint` knows as "attn"
+    checked(x, [c], "c must hold")       x, where c is not 0: checked before a kernel runs that needs the value
     with Frame(anchor) as found:         around each call of a function with tensors
         made = f(x)                      f calls debug.print("{}", x): a node, which found has then
     made = attached(made, found)         made is computed only when the node is
@@ -23,14 +24,15 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.lowering import Scalar
-from graphc.ir.node import OPS, Node, define_op, make
+from graphc.ir.lowering import Scalar, View
+from graphc.ir.node import OPS, Attributes, Guard, Node, Size, Type, define_op, describe, literal, make
 from graphc.ir.samples import samples
-from graphc.ops.elementwise import aligned, as_node, cast
+from graphc.ops.elementwise import aligned, as_node, cast, elementwise, repeated
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduction
-from graphc.ops.shape import filled
+from graphc.ops.shape import escaped, filled
 from graphc.trees import map_leaves
 
 
@@ -112,4 +114,60 @@ NAMED = define_op(
     batch=aligned,
     samples=samples(("named", lambda x: named(x, "x"), (2, 3))),
     doc="The argument, which has a name for policies of `checkpoint`.",
+)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    for condition in args[1:]:
+        if condition.ndim or condition.type.dtype != "int64":
+            raise GraphTypeError(f"checked: {describe(condition)} of type {condition.type} should be an int64 scalar")
+    return args[0].type
+
+
+def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """The conditions must hold of all elements; of none they do."""
+    (x,), pairs = repeated(args[:1], batched[:1], size), zip(args[1:], batched[1:], strict=True)
+    conditions = [cast(reduction("all", cast(one, "bool"), (0,)), "int64") if many else one for one, many in pairs]
+    return checked(x, conditions, **node.attrs)
+
+
+def _guards(node: Node) -> Sequence[Guard]:
+    message = escaped(node.attrs["message"] + (f" ({node.where})" if node.where else ""))
+    return [Guard(1, "<=", condition, message, node.attrs["error"]) for condition in node.args[1:]]
+
+
+def checked(x: Node, conditions: Sequence[Node], message: str, error: str = "assertion") -> Node:
+    """`x`, where conditions, int64 scalars of 0 or 1, hold: otherwise the error (of `Guard`) with this message."""
+    return make(OPS["checked"], (x, *conditions), {"message": message, "error": error})
+
+
+def with_elements(x: Node, axis: int, least: int, message: str) -> Node:
+    """`x`, where it has at least so many elements along an axis: otherwise a ShapeError with this message, at once
+    where the size is known, else of the call."""
+    size = x.type.shape[axis]
+    if not isinstance(size, int):
+        return checked(x, (cast(elementwise("greater_equal", size, least), "int64"),), message, "shape")
+    if size < least:
+        raise ShapeError(message)
+    return x
+
+
+define_op(
+    "checked",
+    infer=_infer,
+    eval=lambda node, x, *conditions: x,
+    lower=lambda node: View(lambda node, index, element: (0, index)),
+    vjp=lambda node, cotangent: (checked(cotangent, node.args[1:], **node.attrs), *(None for _ in node.args[1:])),
+    guards=_guards,
+    cost=0.0,
+    batch=_batch,
+    samples=samples(
+        ("a matrix", lambda x: checked(x, (literal(1, "int64"),), "never {said}"), (2, 3)),
+        ("a scalar", lambda x: checked(x, (literal(1, "int64"),), "never {said}"), ()),
+        ("nothing", lambda x: checked(x, (literal(1, "int64"),), "never {said}", "shape"), (0, 3)),
+    ),
+    doc="The first argument, where the others, int64 scalars, are not 0; else an error that says the message.",
 )
