@@ -131,7 +131,7 @@ BRANCHES = Area(
         M("nests are equal though their branches are not", "codegen/transform/outline.py",
           "self.key += (len(then), len(orelse))", "pass"),
         M("the statements of the second branch are not looked at", "loopir/visit.py",
-          "            yield from statements(stmt.orelse)\n", ""),
+          "            pending += reversed(stmt.orelse)\n", ""),
         M("the second branch is not compiled", "codegen/frontend/emit.py",
           "            if stmt.orelse:\n", "            if False:\n"),
         M("a value is named outside of the branch that asks for it", "codegen/lower/scopes.py",
