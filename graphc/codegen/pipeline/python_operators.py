@@ -160,6 +160,12 @@ def whole_power(a: Number, b: Number, one: Number) -> Number:
     return result
 
 
+def lcm(a: Number, b: Number) -> Number:
+    """The least common multiple of two int64, wrapping; 0 where either is 0. numba's own takes the magnitude last."""
+    divisor = np.gcd(a, b)
+    return abs(a) // divisor * abs(b) if divisor else divisor
+
+
 def shift_left(a: Number, b: Number, last: Number) -> Number:
     """a << b, 0 for counts above the last bit of the integer, and negative ones."""
     return a << b if b >= 0 and b <= last else a ^ a

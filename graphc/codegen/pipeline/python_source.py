@@ -175,6 +175,8 @@ def called(op: Operator, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr:
         return narrowed(call(name, *args, number(np.dtype(kind).itemsize * 8 - 1, kind), dtype=dtype), dtype)
     if name == "pow":
         return call("power", *args, dtype=dtype)
+    if name == "lcm" and kind == INDEX:
+        return call("lcm", *args, dtype=dtype)
     if name in OF_FLOAT64:
         return cast(call(name, *args, dtype="float64"), dtype)
     if name in TYPED:
