@@ -52,7 +52,7 @@ def work_of(name: str, size: int) -> dict[str, int]:
     programs, modules = list[Program](), list[str]()
     generating = calls_made(lambda: programs.append(generated(name, size)))
     to_llvm = calls_made(lambda: modules.extend(lowered(programs[0])))
-    functions = [text for module in modules for text in module.split("\ndefine ")[1:]]
+    functions = [text for module in modules for text in f"\n{module}".split("\ndefine ")[1:]]
     (kernel,) = (text for text in functions if '@"kernel"' in text.split("(")[0])
     assert max(text.count("\n") for text in functions if text is not kernel) <= MOST_LINES
     assert name != "scalars" or len(re.findall(r" f(?:add|sub|mul|div) | @gc_", kernel)) <= BLOCK_OPS

@@ -28,13 +28,16 @@ import graphc
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.frontend.language import PRELUDE, bind_source
+from graphc.codegen.link.elf import link
 from graphc.codegen.llvm import cpu
 from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.target import emit_object, has_fma, optimize, target_machine
 from graphc.codegen.server import client as compiler, process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
-from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
+from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, COLUMNS, SETTINGS, chunk_size, columns_size
+from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.errors import CompileError
 from graphc.loopir.operators import CALLS, result_dtype
 from graphc.loopir.syntax import read_operator
@@ -243,16 +246,16 @@ def test_the_table_of_operators_says_what_each_gives() -> None:
 
 @pytest.mark.parametrize("settings", [(1, 4, CHUNK_WORK, 0), (2, 4, CHUNK_WORK, 0), (7, 2, 500, 0), (3, 16, 10**9, 0)])
 def test_chunks_and_columns_are_those_of_the_module_chunks(settings: tuple[int, ...]) -> None:
-    """Compiled, they read the settings of the kernel, and call the pool where there is enough to do."""
+    """Compiled, they call the pool's functions with the settings of the kernel."""
     stores = "S[0] = chunk(count, work); S[1] = columns(count, work)"
     source = f"def kernel(count, work, S):\n    {stores}\n    return 0\n"
     binary = compile_source(source, [Prototype("kernel", ("int64", "int64", "int64*"))])
     words, least = np.array(settings, np.int64), settings[2]
     kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3, ctypes.c_void_p)
-    chunks = kind(lambda count, work, at: chunk_size(count, work, least))
+    pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process().export_symbol("kernel")
-    builder.import_symbol(SETTINGS, words.ctypes.data)
-    builder.import_symbol(CHUNK, ctypes.cast(chunks, ctypes.c_void_p).value)
+    for symbol, address in ((SETTINGS, words.ctypes.data), (CHUNK, pool.chunk), (COLUMNS, pool.columns)):
+        builder.import_symbol(symbol, address)
     library = link_in_process(builder)
     kernel = kind(library["kernel"])
     found = np.zeros(2, np.int64)
