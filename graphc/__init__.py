@@ -44,7 +44,7 @@ HOOKS.modules = {
     "of_functions": "graphc.tracing",
     "owner": "graphc.theano.owners",
     "plain_calls": "graphc.tracing.plain_calls",
-    "redrawn": "graphc.tracing.by_text",
+    "retraced": "graphc.tracing.by_text",
     "reduced": "graphc.ir.pickling",
     "scipys": "graphc.scipy.exchange",
     "set_setting": "graphc.theano.flags",

@@ -10,19 +10,21 @@ autograd's functions return. They are made of `graphc.grad`, `graphc.jvp` and `g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from graphc import numpy as jnp, tracing
+from graphc import lax, numpy as jnp, tracing
 from graphc.tracing import checkpoint, jvp, vjp
 from graphc.tree import ravel_pytree
 
 __all__ = [
-    "adam", "checkpoint", "deriv", "elementwise_grad", "flatten", "grad", "grad_and_aux", "grad_named", "hessian",
-    "hessian_tensor_product", "hessian_vector_product", "jacobian", "make_hvp", "make_jvp", "make_vjp",
-    "multigrad_dict", "rmsprop", "sgd", "value_and_grad", "vector_jacobian_product",
+    "adam", "check_grads", "checkpoint", "defvjp", "deriv", "elementwise_grad", "fixed_point", "flatten",
+    "flatten_func", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product", "hessian_vector_product",
+    "jacobian", "make_hvp", "make_jvp", "make_vjp", "multigrad_dict", "primitive", "rmsprop", "sgd", "value_and_grad",
+    "vector_jacobian_product",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -138,6 +140,122 @@ def multigrad_dict(fun: Function) -> Function:
 def flatten(value: Any) -> tuple[Any, Function]:
     """Return a vector of all numbers in a tree, and the function that restores the tree."""
     return ravel_pytree(value)
+
+
+def flatten_func(fun: Function, example: Any) -> tuple[Function, Function, Any]:
+    """Return the function of a vector in place of its first argument, a tree like `example`; the function that restores
+    the tree; and the vector of the example. The results of the function are vectors too.
+
+    >>> squares, restore, vector = flatten_func(lambda p: {"a": p["a"] ** 2}, {"a": np.array([1.0, 2.0])})
+    >>> squares(vector)
+    array([1., 4.])
+    """
+    vector, restore = ravel_pytree(example)
+    return lambda flat, *args: ravel_pytree(fun(restore(flat), *args))[0], restore, vector
+
+
+def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Any:
+    """Return x with `f(a)(x) = x`, and its derivative by `a`.
+
+    f: a function of `a` that returns a function of arrays like `x0`, which is repeated from `x0` until `distance(x,
+    former x)`, a number, is at most `tol`. The derivative follows from the implicit function theorem: it is that of the
+    exact solution. It raises LinAlgError where `x - f(a)(x)` has a singular Jacobian.
+
+    >>> root = lambda a: fixed_point(lambda a: lambda x: (x + a / x) / 2, a, 3.0, lambda x, y: abs(x - y), 1e-9)
+    >>> root(4.0).round(6), grad(root)(4.0).round(6)
+    (np.float64(2.0), np.float64(0.25))
+    """
+    step = f(a)
+
+    def repeated(_: Function, start: Any) -> Any:
+        start = jnp.asarray(start) * 1.0
+        pair = lax.while_loop(
+            lambda two: distance(*two) > tol, lambda two: (step(two[0]), two[0]), (step(start), start)
+        )
+        return pair[0]
+
+    def along(slope: Function, y: Any) -> Any:
+        flat, restore = ravel_pytree(y)
+        columns = tracing.vmap(lambda row: ravel_pytree(slope(restore(row)))[0])(jnp.eye(flat.shape[0]))
+        return restore(jnp.linalg.solve(columns.T, flat))
+
+    return lax.custom_root(lambda x: x - step(x), jnp.asarray(x0) * 1.0, repeated, along)
+
+
+class Primitive:
+    """A function whose derivative `defvjp` may give."""
+
+    def __init__(self, fun: Function) -> None:
+        update_wrapper(self, fun)
+        self.fun = self.call = fun
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+
+def primitive(fun: Function) -> Primitive:
+    """Return the function with room for a derivative, which `defvjp` gives.
+
+    The function is traced as others are. For code that cannot be traced, use `graphc.pure_callback` in it.
+    """
+    return Primitive(fun)
+
+
+def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Sequence[int] | None = None) -> None:
+    """Give a `primitive` its derivative. vjpmakers: for each argument, a function of the value and the arguments that
+    returns the function from the cotangent of the value to that of the argument; None for an argument without a
+    derivative. argnums: the positions of these arguments, if they are not the first ones.
+
+    >>> @primitive
+    ... def square(x):
+    ...     return x * x
+    >>> defvjp(square, lambda value, x: lambda g: 2 * x * g)
+    >>> grad(square)(3.0)
+    np.float64(6.0)
+    """
+    makers = dict(zip(argnums or range(len(vjpmakers)), vjpmakers, strict=False))
+    own = fun.fun
+
+    def forward(*args: Any) -> Any:
+        value = own(*args)
+        return value, (value, args)
+
+    def backward(kept: Any, cotangent: Any) -> tuple[Any, ...]:
+        value, args = kept
+        chosen = [makers.get(place) for place in range(len(args))]
+        return tuple(None if make is None else make(value, *args)(cotangent) for make in chosen)
+
+    made: Any = tracing.custom_vjp(own)
+    made.defvjp(forward, backward)
+    fun.call = made
+
+
+def check_grads(fun: Function, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> Function:
+    """Return a function of arguments that compares the derivatives of `fun` by its first argument with differences.
+
+    modes: of "fwd" and "rev". order: up to which derivative. Raises AssertionError where they differ by more than 1e-6,
+    or 1e-6 of the value.
+
+    >>> check_grads(lambda x: x**3)(2.0)
+    """
+
+    def check(x: Any, *args: Any) -> None:
+        vector, restore = ravel_pytree(x)
+        way = np.cos(np.arange(vector.size) + 1.0)  # fixed, so that a check gives the same answer each time
+        flat: Function = lambda v: ravel_pytree(fun(restore(v), *args))[0]  # noqa: E731
+        step = 1e-6
+        differences = (flat(vector + step / 2 * way) - flat(vector - step / 2 * way)) / step
+        found = []
+        if "fwd" in modes:
+            found.append(make_jvp(flat)(vector)(way)[1])
+        if "rev" in modes:
+            found.append(jacobian(flat)(vector) @ way)
+        for slopes in found:
+            np.testing.assert_allclose(slopes, differences, rtol=1e-6, atol=1e-6)
+        if order > 1:
+            check_grads(lambda v: make_jvp(flat)(v)(way)[1], modes, order - 1)(vector)
+
+    return check
 
 
 def _of_one(fun: Function, args: tuple[Any, ...], argnum: int) -> Function:

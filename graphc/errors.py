@@ -20,6 +20,9 @@ class GraphTypeError(GraphcError, TypeError):
     """An argument has a wrong dtype, rank or kind."""
 
     drew = False
+    """True if the error is about numbers that a traced function draws."""
+    asked = False
+    """True if the error is about the truth or the whole number of a traced value."""
 
 
 def drawn_error(message: str) -> GraphTypeError:

@@ -123,6 +123,40 @@ def evaluate_sizes(sizes: Iterable[Size], values: Mapping[Node, Array]) -> list[
     return [int(results[size]) if isinstance(size, Node) else size for size in wanted]
 
 
+def bindings(values: Mapping[Node, Array]) -> Bindings:
+    """The known values for arrays of variables: these, and the sizes of their types."""
+    return _bind(values, ())[0]
+
+
+def extend(known: Bindings, root: Node, stand_ins: Mapping[Node, Node]) -> Array:
+    """The value of a node. It is added to the known ones, with all values on the way, so that many questions about one
+    graph take the work of one evaluation. stand_ins: variables that have the values of other nodes.
+
+    Raises MissingInputError where the node follows from a variable that is not known.
+    """
+
+    def needs(node: Node) -> Iterable[Node]:
+        if node in known or constant_value(node) is not None:
+            return ()
+        if node in stand_ins:
+            return (stand_ins[node],)
+        if node.op in (INPUT, SHARED, SIZE, PARAM):
+            raise MissingInputError(f"no value is given for {describe(node)}")
+        return (*node.args, *(side for guard in node.op.guards(node) for side in guard_sides(guard)))
+
+    with np.errstate(all="ignore"):
+        for node in toposort((root,), needs):
+            if node in known or constant_value(node) is not None:
+                continue
+            if node in stand_ins:
+                known[node] = _value_of(stand_ins[node], known)
+                continue
+            for guard in node.op.guards(node):
+                check_guard(guard, known)
+            known[node] = _evaluate(node, [_value_of(arg, known) for arg in node.args])
+    return _value_of(root, known)
+
+
 def plan_steps(graph: Graph) -> Steps:
     """Order a graph for evaluation, once for any number of runs."""
     guards: dict[Node, tuple[Guard, ...]] = {}

@@ -178,7 +178,8 @@ class Trace(_local):
     without axes, which is an array or a number of NumPy's. seeded: the outermost level in which the program has called
     np.random.seed. may_draw: it may draw without. watch: a context around each call of a step, a branch or an
     element, which is traced once and runs many times: what it draws is an error. strict: called with each node that is
-    made, which it returns unless its sizes disagree (`ops.questions.agreeing`); None without."""
+    made, which it returns unless its sizes disagree (`ops.questions.agreeing`); None without. values: the values of
+    tensors for the arguments of this call (`tracing.by_text.Values`); None where a trace serves many calls."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -192,6 +193,7 @@ class Trace(_local):
         self.may_draw = False
         self.watch: Callable[[Any], Any] = nullcontext
         self.strict: Callable[[Any], Any] | None = None
+        self.values: Any = None
 
     def __enter__(self) -> None:
         self.depth += 1

@@ -162,7 +162,10 @@ class Symbol(Methods):
             return known
         name, _, in_question = self.facts()
         if in_question or traced_from(self) or (asked_by_user() and (TRACE.depth or FUNCTIONS["is_size"](self))):
-            raise self.has_no_truth(name)
+            value = None if TRACE.values is None else TRACE.values.of(self)
+            if value is None:
+                raise self.has_no_truth(name)
+            return bool(value)
         return True
 
     def has_no_truth(self, name: str) -> GraphTypeError:
@@ -170,11 +173,13 @@ class Symbol(Methods):
         compared = "; T.eq(a, b) compares in the graph, and x.type.shape has the sizes that are known"
         if not ("size" in name or ((" == " in name or " != " in name) and not TRACE.depth)):
             compared = ""
-        return refused(
+        error = refused(
             f"{name} is symbolic: it has no truth value {_meanwhile()}, as `if`, `while`, `and`, `or`, `not` and "
             f"chained comparisons ask for; use {_of_order()}{_where_built(*CHOICES)}, or &, |, ~{compared}"
             f"{traced_hint(self)}{asked(name)}"
         )
+        error.asked = True
+        return error
 
     def __index__(self) -> int:
         return int(
@@ -208,9 +213,13 @@ class Symbol(Methods):
             number = FUNCTIONS["asked_number"](self)
             if number is not None and (wanted != "index" or isinstance(number, int)):
                 return number
+        if value is None and wanted != "float" and TRACE.values is not None:
+            value = TRACE.values.of(self)
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
             written = instruction(3)[0] == "STORE_SUBSCR"
-            raise self._has_no_value(WRITTEN if written else f"has no value {_meanwhile()}, and {refused}")
+            error = self._has_no_value(WRITTEN if written else f"has no value {_meanwhile()}, and {refused}")
+            error.asked = wanted != "float" and value is None
+            raise error
         return float(value) if wanted == "float" else int(value)
 
     def __format__(self, form: str) -> str:

@@ -324,6 +324,9 @@ def truth(asked: Comparison) -> bool:
     else:
         made_up = bool(TRACE.depth) or is_size(left)
     if made_up or any(traced_from(each) for each in (left, right) if isinstance(each, Node)):
+        value = None if TRACE.values is None else TRACE.values.of(asked)
+        if value is not None:
+            return bool(value)
         symbol = "==" if relation == "equal" else "!="
         line = user_line()
         asked_of = f"{named(left)} {symbol} {named(right)}"

@@ -71,7 +71,7 @@ class Hooks:
     """The class of shared variables that hold the state of a generator of random numbers."""
     plain_calls: Callable[[Any], Callable[..., Any]]
     """The computation of a function of tensors for arrays and numbers, by the function."""
-    redrawn: Callable[[Any], Any]
+    retraced: Callable[[Any], Any]
     """The function that is traced at every call, of a derivative whose function draws random numbers."""
     at: Callable[[Any], Any]
     """`x.at` of a tensor, which makes changed copies."""

@@ -19,13 +19,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from graphc.arrays.dtypes import is_float
 from graphc.codegen.call.recipes import Outside
 from graphc.control.loop import title
-from graphc.errors import GraphcError
+from graphc.errors import GraphcError, MissingInputError
 from graphc.functions.callables import Function
 from graphc.functions.function import function as compile_function
-from graphc.ir.node import CONSTANT, Node, variable
+from graphc.ir.interpret import bindings, extend
+from graphc.ir.node import CONSTANT, Array, Node, plain, variable
 from graphc.ir.source_lines import TRACE
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of, substitute
@@ -95,8 +98,25 @@ class ByText(Jitted[..., Any]):
         return function, partial(function, *values)
 
 
-class Redrawn(ByText):
-    """A derivative of a function that draws from generators outside of it. Each call draws as the function does."""
+class Values:
+    """The values of tensors in the trace of one call. stand_ins: variables, with the nodes that they stand for."""
+
+    def __init__(self, variables: Sequence[Node], given: Sequence[Any]) -> None:
+        pairs = zip(variables, given, strict=True)
+        self.known = bindings({own: np.asarray(leaf, own.type.dtype) for own, leaf in pairs})
+        self.stand_ins: dict[Node, Node] = {}
+
+    def of(self, node: Any) -> Array | None:
+        """The value of a tensor; None where it follows from more than the arguments, as in the body of a loop."""
+        try:
+            return extend(self.known, plain(node), self.stand_ins)
+        except MissingInputError:
+            return None
+
+
+class Retraced(ByText):
+    """A derivative of a function that draws from generators outside of it, or asks for the truth or the whole number of
+    a value, as in `while error > 1e-8`. Each call draws as the function does, and takes its own branches."""
 
     def __init__(self, of: Jitted[..., Any]) -> None:
         super().__init__(of.__wrapped__, of.build, of.static, of.settings, of.__name__, of.unchanged)
@@ -114,6 +134,21 @@ class Redrawn(ByText):
 
     def reach(self, parts: Parts) -> Reach:
         return replace(super().reach(parts), generators=[])
+
+    def run_with(
+        self,
+        variables: Sequence[Node],
+        donated: Sequence[bool],
+        parts: Parts,
+        static: Sequence[int],
+        given: Sequence[Any],
+    ) -> tuple[Any, list[Node], Sequence[Any]]:
+        """Run the function on variables, whose values are at hand."""
+        TRACE.values = Values(variables, given)
+        try:
+            return super().run_with(variables, donated, parts, static, given)
+        finally:
+            TRACE.values = None
 
     def run(self, *args: Any) -> Any:
         """Run the function on tensors. Where the call has run it before, it draws the same numbers again."""
@@ -150,4 +185,4 @@ def undrawn(found: Sequence[Source], function: Any) -> Iterator[None]:
     check_unchanged(title(function), before)
 
 
-HOOKS.redrawn = Redrawn
+HOOKS.retraced = Retraced

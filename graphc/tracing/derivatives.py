@@ -21,7 +21,7 @@ from graphc.control.batch import batched
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
+from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, plain, variable
 from graphc.ir.source_lines import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.elementwise import as_node, cast
@@ -123,7 +123,10 @@ def _target(by: str, function: Any, node: Node, name: str) -> Node:
             f"{by} of {title(function)}: the argument {name} is {node.type.dtype}; only floating values have "
             "derivatives: give floats, or choose others by argnums"
         )
-    return stand_in(node, name, function)
+    own = stand_in(node, name, function)
+    if TRACE.values is not None:
+        TRACE.values.stand_ins[own] = plain(node)
+    return own
 
 
 def others_than(argnums: int | Sequence[int]) -> Unchanged:
@@ -133,10 +136,11 @@ def others_than(argnums: int | Sequence[int]) -> Unchanged:
     return Unchanged(lambda count: set(range(count)) - {n % count for n in known if count}, True)
 
 
-def _derivative(function: Callable[P, Any], *args: Any, **kwargs: Any) -> Jitted[P, Any]:
-    """`transformed`, for a function that may draw random numbers in each call, if it is no compiled one."""
+def retraceable(function: Callable[P, Any], *args: Any, **kwargs: Any) -> Jitted[P, Any]:
+    """`transformed`, for a function that may draw random numbers or ask for values in each call, if it is no compiled
+    one."""
     made = transformed(function, *args, **kwargs)
-    made.redraws = not isinstance(function, Jitted) or function.redraws
+    made.retraces = not isinstance(function, Jitted) or function.retraces
     return made
 
 
@@ -166,7 +170,7 @@ def value_and_grad(
         return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return _derivative(
+    return retraceable(
         fun, build, static_argnums, static_argnames, settings, "value_and_grad_of_", others_than(argnums)
     )
 
@@ -200,7 +204,7 @@ def grad(
         return (slopes, value[1]) if has_aux else slopes
 
     settings = settings_for(mode, threads)
-    return _derivative(fun, build, static_argnums, static_argnames, settings, "grad_of_", others_than(argnums))
+    return retraceable(fun, build, static_argnums, static_argnames, settings, "grad_of_", others_than(argnums))
 
 
 def _value_and_slopes(
@@ -249,7 +253,7 @@ def jacrev(
         return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return _derivative(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
+    return retraceable(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 @remembered
@@ -275,7 +279,7 @@ def jacfwd(
         return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return _derivative(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
+    return retraceable(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 jacobian = jacrev
@@ -301,7 +305,7 @@ def hessian(
     """
     inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
     build = jacrev(inner, argnums, has_aux).build
-    return _derivative(inner, build, settings=settings_for(mode, threads), unchanged=others_than(argnums))
+    return retraceable(inner, build, settings=settings_for(mode, threads), unchanged=others_than(argnums))
 
 
 def _jacobians(

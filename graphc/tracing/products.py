@@ -31,9 +31,8 @@ from graphc.startup.record import replace
 from graphc.tensor import boundary
 from graphc.tensor.elementary import stop_gradient as held_gradient
 from graphc.tracing.custom import zeros_of
-from graphc.tracing.derivatives import Opened, grad, opened
+from graphc.tracing.derivatives import Opened, grad, opened, retraceable
 from graphc.tracing.programs import is_float_node, nodes_in
-from graphc.tracing.traced import transformed
 from graphc.trees import leaves, like, map_leaves, outline, paths, structure
 
 
@@ -130,7 +129,7 @@ def _at_once(fun: Callable[..., Any], build: Callable[..., Any], args: Sequence[
     """Return what `build` gives for arguments: a graph of tensors, values of arrays."""
     if _is_symbolic(args):
         return build(*args)
-    return transformed(fun, build)(*args)
+    return retraceable(fun, build)(*args)
 
 
 def _is_symbolic(args: Any) -> bool:
@@ -217,8 +216,8 @@ class Split:
     ) -> None:
         self.by, self.fun, self.primals, self.has_aux, self.product = by, fun, primals, has_aux, product
         self.text = ""
-        self.value, self.aux, self.kept = transformed(fun, self.first)(*primals)
-        self.apply = transformed(fun, self.second)
+        self.value, self.aux, self.kept = retraceable(fun, self.first)(*primals)
+        self.apply = retraceable(fun, self.second)
 
     def __repr__(self) -> str:
         return f"<{self.by} of {title(self.fun)}>"

@@ -117,8 +117,8 @@ class Jitted(Direct, Interface[P, R]):
         self.entries: dict[Any, list[Variant]] = {}
         self.recent: tuple[Callable[..., Any], ...] = ()
         self.by_class = False
-        self.redraws = False
-        self.redrawn: Jitted[P, R] | None = None
+        self.retraces = False
+        self.retraced: Jitted[P, R] | None = None
         self.asked_at = ""
         self.__name__ = name
 
@@ -189,16 +189,16 @@ class Jitted(Direct, Interface[P, R]):
 
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments, from the table `entries` or made now. A derivative of a
-        function that draws random numbers is traced at every call from then on (by_text.py)."""
-        if self.redrawn is None:
+        function that draws random numbers, or asks for values, is traced at every call from then on (by_text.py)."""
+        if self.retraced is None:
             try:
                 return self.found_call(args, kwargs)
             except GraphTypeError as error:
-                if not (error.drew and self.redraws) or TRACE.depth:
+                if not ((error.drew or error.asked) and self.retraces) or TRACE.depth:
                     raise
-            self.redrawn = HOOKS.redrawn(self)
+            self.retraced = HOOKS.retraced(self)
             self.use(None)
-        return self.redrawn.dispatch(args, kwargs)
+        return self.retraced.dispatch(args, kwargs)
 
     def found_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments."""
@@ -426,7 +426,7 @@ class Jitted(Direct, Interface[P, R]):
             made, results, notes = self.run_with(variables, donated, parts, static, given)
             check_unchanged(self.title, outside)
         except GraphTypeError as error:
-            if error.drew:
+            if error.drew or error.asked:
                 undo(outside)
             raise
         watched: Sequence[Outside] = ()

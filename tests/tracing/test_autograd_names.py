@@ -66,3 +66,54 @@ def test_optimisers(optimise: Any, size: float) -> None:
     found = optimise(slope, start, lambda p, i, g: seen.append(i), num_iters=300, step_size=size)
     npt.assert_allclose(found["w"], X, atol=0.05)
     assert abs(found["b"]) < 0.05 and seen == [*range(300)]
+
+
+def test_fixed_points() -> None:
+    """The derivative is that of the exact solution, of any order."""
+
+    def step(a: Any) -> Any:
+        return lambda x: x - 0.05 * (x**2 - a)
+
+    def root(a: Any) -> Any:
+        return ag.fixed_point(step, a, 10.0, lambda x, y: abs(x - y), 1e-13)
+
+    npt.assert_allclose(root(2.0), 2**0.5, rtol=1e-11)
+    npt.assert_allclose(ag.grad(root)(2.0), 0.5 * 2**-0.5, rtol=1e-10)
+    npt.assert_allclose(ag.grad(ag.grad(root))(2.0), -0.25 * 2**-1.5, rtol=1e-10)
+
+    matrix = np.array([[0.2, 0.1], [-0.3, 0.4]])
+    found = ag.jacobian(
+        lambda a: ag.fixed_point(
+            lambda a: lambda x: matrix @ x + a, a, np.zeros(2), lambda x, y: abs(x - y).max(), 1e-14
+        )
+    )(np.ones(2))
+    npt.assert_allclose(found, np.linalg.inv(np.eye(2) - matrix), rtol=1e-12)
+
+
+def test_derivatives_of_your_own() -> None:
+    @ag.primitive
+    def scaled(a: Any, x: Any) -> Any:
+        return a * x
+
+    ag.defvjp(scaled, lambda value, a, x: lambda g: a * x * g, argnums=(1,))  # not the derivative, so that it is seen
+    assert ag.grad(scaled, 1)(2.0, 3.0) == 6.0
+    assert ag.grad(scaled)(2.0, 3.0) == 0.0
+    assert getattr(scaled, "__name__", "") == "scaled"
+
+
+def test_checks_of_derivatives() -> None:
+    ag.check_grads(lambda x: np.sin(x) * x.sum(), order=2)(X)
+
+    @ag.primitive
+    def wrong(x: Any) -> Any:
+        return x**2
+
+    ag.defvjp(wrong, lambda value, x: lambda g: 3 * x * g)
+    with pytest.raises(AssertionError):
+        ag.check_grads(wrong, modes=["rev"], order=1)(X)
+
+
+def test_functions_of_vectors() -> None:
+    squares, restore, vector = ag.flatten_func(lambda p, k: {"a": k * p["a"] ** 2}, {"a": X})
+    npt.assert_allclose(squares(vector, 2.0), 2 * X**2)
+    npt.assert_allclose(restore(vector)["a"], X)

@@ -38,7 +38,7 @@ def test_each_call_draws() -> None:
         npt.assert_allclose(slope(x), 2 * moved * scale)
         moved, scale = x + other.normal(size=3), other.normal()
         npt.assert_allclose(value(x)[0], (moved**2).sum() * scale)
-    assert slope.redrawn is not None and len(slope.redrawn.graphs) == 1
+    assert slope.retraced is not None and len(slope.retraced.graphs) == 1
 
 
 def test_each_generator_draws_once_though_the_function_is_traced_again() -> None:

@@ -173,10 +173,8 @@ def called(op: Operator, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr:
         return narrowed(call("whole_power", *wide, number(1, carrier), dtype=carrier), dtype)
     if name in ("shift_left", "shift_right"):
         return narrowed(call(name, *args, number(np.dtype(kind).itemsize * 8 - 1, kind), dtype=dtype), dtype)
-    if name == "pow":
-        return call("power", *args, dtype=dtype)
-    if name == "lcm" and kind == INDEX:
-        return call("lcm", *args, dtype=dtype)
+    if name == "pow" or (name == "lcm" and kind == INDEX):
+        return call("power" if name == "pow" else name, *args, dtype=dtype)
     if name in OF_FLOAT64:
         return cast(call(name, *args, dtype="float64"), dtype)
     if name in TYPED:
