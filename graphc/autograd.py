@@ -18,6 +18,7 @@ import numpy as np
 
 from graphc import lax, numpy as jnp, tracing
 from graphc.tracing import checkpoint, jvp, vjp
+from graphc.tracing.derivatives import retraceable
 from graphc.tree import ravel_pytree
 
 __all__ = [
@@ -76,7 +77,7 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Any:
 
 def deriv(fun: Function, argnum: int = 0) -> Function:
     """Return the derivative along a vector of ones, in forward mode."""
-    return lambda *args: make_jvp(fun, argnum)(*args)(jnp.ones_like(args[argnum]))[1]
+    return retraceable(fun, lambda *args: make_jvp(fun, argnum)(*args)(jnp.ones_like(args[argnum]))[1])
 
 
 def make_vjp(fun: Function, argnum: int = 0) -> Function:
@@ -114,7 +115,8 @@ def hessian_vector_product(fun: Function, argnum: int = 0) -> Function:
     >>> hessian_vector_product(lambda x: (x**3).sum())(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
     """
-    return lambda *args: make_jvp(grad(fun, argnum), argnum)(*args[:-1])(args[-1])[1]
+    slope = grad(fun, argnum)
+    return retraceable(fun, lambda *args: make_jvp(slope, argnum)(*args[:-1])(args[-1])[1])
 
 
 hessian_tensor_product = hessian_vector_product
@@ -122,7 +124,7 @@ hessian_tensor_product = hessian_vector_product
 
 def vector_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     """Return a function of the arguments and a vector: the vector times the Jacobian."""
-    return lambda *args: make_vjp(fun, argnum)(*args[:-1])[0](args[-1])
+    return retraceable(fun, lambda *args: make_vjp(fun, argnum)(*args[:-1])[0](args[-1]))
 
 
 def multigrad_dict(fun: Function) -> Function:

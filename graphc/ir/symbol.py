@@ -128,10 +128,15 @@ class Symbol(Methods):
         if instruction()[0] == "STORE_SUBSCR":
             raise self._has_no_value(WRITTEN)
         if TRACE.depth and instruction()[0] == "BINARY_SUBSCR":
-            raise self._has_no_value(
+            value = None if TRACE.values is None else TRACE.values.of(self)
+            if value is not None and value.dtype.kind != "f":
+                return np.asarray(value, dtype)
+            error = self._has_no_value(
                 "has no value while the function is traced, and cannot index an array of NumPy's "
                 f"own; jnp.asarray({'.'.join(called_names()) or 'a'})[key] takes it"
             )
+            error.asked = True
+            raise error
         if TRACE.depth:
             raise self._has_no_value(f"has no elements while the function is traced, {_instead(called_names())}")
         raise self._has_no_value(

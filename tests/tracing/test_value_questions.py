@@ -84,6 +84,13 @@ def test_whole_numbers() -> None:
     assert graphc.grad(lambda x: 5 * x if x != 2 else x)(2.0) == 1.0
 
 
+def test_arrays_of_numpys_are_indexed() -> None:
+    table = np.array([1.0, 10.0, 100.0])
+    slope = graphc.grad(lambda x: (x * table[np.floor(x).astype(int)]).sum() + x[table > 50.0].sum())
+    npt.assert_array_equal(slope(np.array([0.5, 2.5, 1.5])), [1.0, 100.0, 11.0])
+    npt.assert_array_equal(slope(np.array([1.5, 1.5, 0.5])), [10.0, 10.0, 2.0])
+
+
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("no truth value", lambda: graphc.jit(branch)(3.0)),
     ("no truth value", lambda: graphc.jit(graphc.grad(branch))(3.0)),
