@@ -152,7 +152,7 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    if opt == 0 and all(each.is_straight for each in given):
+    if all(each.is_rare or (opt == 0 and each.is_straight) for each in given):
         return module  # machine code is made of it as it is written
     short = opt <= SHORT or all(each.is_vectorized for each in given)
     passes = short_pipeline() if short else builder.getModulePassManager()
