@@ -65,6 +65,19 @@ def save(
     write(path, header, blobs, targets)
 
 
+def export(net: Any, path: str | os.PathLike[str], part: str, options_: tuple[Any, ...]) -> list[str]:
+    """Write the files of one of the functions of a network that predict. options_: language, target, blas, strided."""
+    objective = net.objective
+    parts = {
+        "predict": "_predict",
+        **({"probabilities": "_probabilities"} if objective and objective.probabilities else {}),
+    }
+    if part not in parts:
+        raise GraphcError(f"there is no part {part!r} of this network to export: it has {', '.join(parts)}")
+    written: list[str] = import_module("graphc.functions.exported").export(getattr(net, parts[part]), path, *options_)
+    return written
+
+
 def prediction_rows(net: Any, blobs: Blobs) -> dict[str, Any]:
     """Return the rows of the functions that predict."""
     objective = net.objective

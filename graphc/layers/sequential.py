@@ -336,6 +336,26 @@ class Sequential(Parameters):
         """
         import_module("graphc.functions.saved_networks").save(self, path, values, targets)
 
+    def export(
+        self,
+        path: Any,
+        language: str = "c",
+        part: str = "predict",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Any = (),
+    ) -> list[str]:
+        """Write what predicts as a C library, or as a Python module, and return the paths of the files. part: "predict"
+        or "probabilities", as the methods of a loaded network. The other arguments, and errors, are those of
+        `Function.export`. Raises GraphcError for another part, GraphValueError for a network without a cost.
+
+            net.export("lib/net")                                lib/net.h, lib/libnet.so and others
+            net.export("lib/net", language="python")             net.py in lib
+        """
+        export = import_module("graphc.functions.saved_networks").export
+        written: list[str] = export(self, path, part, (language, target, blas, strided))
+        return written
+
 
 def _dropout(dropout: bool | float, args: Mapping[str, Any] | None) -> tuple[float, dict[str, Any]]:
     """Return the probability of a dropout, and its other arguments."""

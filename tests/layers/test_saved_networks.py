@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -129,3 +130,19 @@ def test_a_network_whose_cost_is_the_programs_is_loaded_for_predictions(tmp_path
         np.testing.assert_array_equal(loaded.predict(X), net.predict(X), strict=True)
         with pytest.raises(GraphValueError, match="saved for predictions only: .* a Python function of the program"):
             Trainer(loaded)
+
+
+def test_a_network_is_exported(tmp_path: Path) -> None:
+    net = network("softmax")
+    net.export(tmp_path / "net", language="python")
+    net.export(tmp_path / "chances", language="python", part="probabilities")
+    for name, expected in (("net", net.predict(X)), ("chances", net.predict_probabilities(X))):
+        spec: Any = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
+        module: Any = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        np.testing.assert_allclose(getattr(module, name)(X), expected, rtol=1e-12)
+    assert {"net.h", "libnet.so"} <= {os.path.basename(path) for path in net.export(tmp_path / "c" / "net")}
+    with pytest.raises(GraphcError, match="no part 'chances' of this network to export: it has predict, probabilities"):
+        net.export(tmp_path / "net", part="chances")
+    with pytest.raises(GraphValueError, match="the network has no cost"):
+        Sequential().add_fc(2, 1).export(tmp_path / "none")
