@@ -144,11 +144,11 @@ class Retraced(ByText):
         given: Sequence[Any],
     ) -> tuple[Any, list[Node], Sequence[Any]]:
         """Run the function on variables, whose values are at hand."""
-        TRACE.values = Values(variables, given)
+        outer, TRACE.values = TRACE.values, Values(variables, given)
         try:
             return super().run_with(variables, donated, parts, static, given)
         finally:
-            TRACE.values = None
+            TRACE.values = outer
 
     def run(self, *args: Any) -> Any:
         """Run the function on tensors. Where the call has run it before, it draws the same numbers again."""

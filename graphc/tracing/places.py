@@ -87,7 +87,7 @@ class Place:
                     setattr(owner, key, value[key])
 
     def named(self, key: Any) -> str:
-        """What the program calls a key of the place that differs."""
+        """Return the program's name for a key of the place that differs."""
         if key is None or self.key is not None:
             return self.name
         return f"{self.name}[{key!r}]" if isinstance(self.owner, dict) else f"{self.name}.{key}"

@@ -63,7 +63,7 @@ class Watch:
             self.roots.append(Outside(name, value, None, known))
 
     def known(self, value: Any, name: str) -> Known | None:
-        """How a value is compared; None where it is not."""
+        """Return a value with the way that it is compared; None for one that is not."""
         kind: type = type(value)
         if kind in TEXTS or kind is float:
             return self.counted(value, BITS if kind is float else EQUAL)

@@ -67,7 +67,7 @@ class Known:
     parts: Mapping[Any, Known] = MappingProxyType({})
 
     def difference(self, other: Any, name: str) -> str | None:
-        """Where another value differs, as a program writes it; None where it is alike. name: of the value."""
+        """Name the part in which another value differs, as a program writes it; None for alike. name: of the value."""
         value, how, parts = self.value, self.how, self.parts
         if type(other) is not type(value) or (how in (SAME, FIELDS) and other is not value):
             return name
@@ -94,7 +94,7 @@ class Outside:
     known: Known
 
     def difference(self) -> str | None:
-        """Where it differs now, as a program writes it; None where it is still alike."""
+        """Name the part that differs now, as a program writes it; None while the value is alike."""
         value = self.owner if self.key is None else self.owner.get(self.key, ABSENT)
         return self.known.difference(value, self.name)
 

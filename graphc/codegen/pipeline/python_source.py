@@ -198,7 +198,7 @@ def converted(value: Expr, kind: str, dtype: str) -> Expr:
 
 
 def meaning(name: str) -> str:
-    """What an operator's name stands for in source, as far as it has a meaning of NumPy's: an expression, or "" """
+    """Return the expression of NumPy's that an operator's name stands for in source, "" for none."""
     op = CALLS.get(name)
     if op is None:
         return {"_min": "min", "_max": "max"}.get(name, "")
