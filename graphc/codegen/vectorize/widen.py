@@ -665,7 +665,7 @@ def narrow(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value, lanes:
     return vector
 
 
-REDUCES = {"maximum": "fmaximum", "minimum": "fminimum", "maxnum": "fmax", "minnum": "fmin"}
+REDUCES = {"maxnum": "fmax", "minnum": "fmin"}
 """LLVM's names of the reductions of floats to an extreme; integers' have the names of the functions of two numbers."""
 
 
@@ -675,6 +675,9 @@ def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.
         return vector
     is_call = isinstance(step, ir.CallInstr)
     operation = min_max_of(step) or "" if is_call else step.opname
+    if operation in ("maximum", "minimum"):  # LLVM's own reduction knows no short form of the calls (llvm/extremes.py)
+        pair = narrow(builder, step, vector, 2)
+        return append(builder, step, [builder.extract_element(pair, INT32(lane)) for lane in (0, 1)])
     name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{suffix_of(step.type)}"
     initial = [splat(step.type, identity(step))] if operation in ("fadd", "fmul") else []
     operands = [*initial, vector]
