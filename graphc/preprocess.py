@@ -7,13 +7,15 @@ In: examples as rows of a matrix. Out: objects that are fitted to some examples,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node
+from graphc.ir.node import Node, variable
 from graphc.tensor.products import dot
 
 __all__ = ["PCA", "Whiten"]
@@ -66,22 +68,51 @@ class PCA:
         return self.components
 
     def transform(self, x: Any) -> Any:
-        """Return the coordinates of other rows, an array or a tensor, in their dtype where it is floating."""
-        mean, factor = self._fitted(x, self.mean, self._factor())
+        """Return the coordinates of other rows, an array or a tensor, in their dtype where it is floating. Raises
+        GraphValueError before `fit`."""
+        mean, factor = self._fitted(x, "transform", self._factor)
         return dot(x - mean, factor) if isinstance(x, Node) else (np.asarray(x, mean.dtype) - mean) @ factor
 
     def inverse(self, x: Any) -> Any:
         """Return the rows of the data for rows of coordinates: the inverse of `transform`, up to the components left
-        out."""
-        mean, factor = self._fitted(x, self.mean, self._back())
+        out. Raises GraphValueError before `fit`."""
+        mean, factor = self._fitted(x, "inverse", self._back)
         return (dot(x, factor) if isinstance(x, Node) else np.asarray(x, mean.dtype) @ factor) + mean
 
     def fit_transform(self, x: Any) -> Any:
         """`fit(x).transform(x)`."""
         return self.fit(x).transform(x)
 
-    def _fitted(self, x: Any, mean: Any, factor: Any) -> tuple[Any, Any]:
-        """Return the parts of the transform, cast to a dtype."""
+    def export(
+        self,
+        path: Any,
+        language: str = "c",
+        part: str = "transform",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Any = (),
+    ) -> list[str]:
+        """Write a part, "transform" or "inverse", of rows of float64 as a C library, or as a Python module, and return
+        the paths of the files. The other arguments, and errors, are those of `Function.export`. Raises GraphValueError
+        before `fit`, and for another part.
+
+            PCA(2).fit(x).export("lib/pca")            lib/pca.h, lib/libpca.so and others
+        """
+        if part not in ("transform", "inverse"):
+            raise GraphValueError(f"there is no part {part!r} of {type(self).__name__} to export: transform, inverse")
+        _, factor = self._fitted(None, "export", self._factor if part == "transform" else self._back)
+        rows = variable("float64", (None, len(factor)), "x")
+        make: Any = import_module("graphc.functions.function").function
+        written: list[str] = make([rows], getattr(self, part)(rows), name=part).export(
+            path, language, target, blas, strided
+        )
+        return written
+
+    def _fitted(self, x: Any, what: str, make: Callable[[], Any]) -> tuple[Any, Any]:
+        """Return the mean and the factor of a transform, cast to a dtype. what: the method, for the error."""
+        if not hasattr(self, "mean"):
+            raise GraphValueError(f"{type(self).__name__}.{what} before fit: call fit(x) first, which finds the axes")
+        mean, factor = self.mean, make()
         dtype = str(x.dtype) if str(getattr(x, "dtype", "")) in ("float32", "float64") else "float64"
         width = np.shape(x)[-1:] if not isinstance(x, Node) else ()
         if width and width[0] not in factor.shape:

@@ -123,14 +123,12 @@ def identifiers(keys: Sequence[str]) -> list[str]:
 
 def part_of(loaded: Any, part: str | None) -> Function:
     """Return the function to export of what `graphc.load` returns, or of a jitted function. part: a network's "predict"
-    (the default) or "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not
+    or an estimator's "predict" (the default) or "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not
     there."""
     if isinstance(loaded, Function):
         parts: dict[str, Any] = {"function": loaded}
     elif hasattr(loaded, "scales"):
-        parts = loaded.functions
-        if loaded.scales or loaded.classes_ is not None:
-            raise GraphcError("an estimator standardises features and names classes in Python: it cannot be exported")
+        parts = {name: loaded for name in loaded.functions}
     else:
         parts = {str(number): each.function for number, each in enumerate(loaded.variants())}
         if not parts:
@@ -139,7 +137,8 @@ def part_of(loaded: Any, part: str | None) -> Function:
     if wanted not in parts:
         known = "; ".join(f"{name}: {each!r}" for name, each in parts.items())
         raise GraphcError(f"there are the parts {known}: name one of them{f', not {part!r}' if part else ''} by `part`")
-    function: Function = parts[wanted]
+    found = parts[wanted]
+    function: Function = found.whole(wanted) if hasattr(found, "scales") else found
     return function
 
 

@@ -65,17 +65,21 @@ def save(
     write(path, header, blobs, targets)
 
 
-def export(net: Any, path: str | os.PathLike[str], part: str, options_: tuple[Any, ...]) -> list[str]:
-    """Write the files of one of the functions of a network that predict. options_: language, target, blas, strided."""
-    objective = net.objective
-    parts = {
-        "predict": "_predict",
-        **({"probabilities": "_probabilities"} if objective and objective.probabilities else {}),
-    }
-    if part not in parts:
-        raise GraphcError(f"there is no part {part!r} of this network to export: it has {', '.join(parts)}")
-    written: list[str] = import_module("graphc.functions.exported").export(getattr(net, parts[part]), path, *options_)
-    return written
+def export(
+    net: Any,
+    path: str | os.PathLike[str],
+    part: str,
+    options_: tuple[Any, ...],
+    scales: Mapping[str, Array] | None = None,
+    classes: Any = None,
+    is_flat: bool = False,
+) -> list[str]:
+    """Write the files of one of the functions of a network or an estimator that predict. options_: language, target,
+    blas, strided. The other arguments are those of `save`."""
+    functions = {"predict": net._predict}
+    if net.objective and net.objective.probabilities:
+        functions["probabilities"] = net._probabilities
+    return Predictor(functions, scales or {}, classes, is_flat).export(path, options_[0], part, *options_[1:])
 
 
 def prediction_rows(net: Any, blobs: Blobs) -> dict[str, Any]:
@@ -161,6 +165,50 @@ class Predictor:
         return self._run("probabilities", x)
 
     predict_proba = predict_probabilities
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        language: str = "c",
+        part: str = "predict",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Any = (),
+    ) -> list[str]:
+        """Write what predicts as a C library or a Python module, as `Sequential.export` does. An estimator's takes
+        examples as they are: the means and scales of features and results are constants in it."""
+        write: Any = import_module("graphc.functions.exported").export
+        written: list[str] = write(self.whole(part), path, language, target, blas, strided)
+        return written
+
+    def whole(self, part: str) -> Function:
+        """Return the function of a part from examples to predictions, without steps in Python. Raises GraphcError for
+        a part that is not there, and for predictions that are texts."""
+        function = self.functions.get(part)
+        if function is None:
+            known = ", ".join(self.functions)
+            raise GraphcError(f"there is no part {part!r} of what predicts to export: it has {known}")
+        if not self.scales:
+            return function
+        named = self.classes_ if part == "predict" else None
+        if named is not None and named.dtype.name not in DTYPES:
+            raise GraphcError(
+                "the classes are texts, which are for Python alone: export the part 'probabilities', of which column i "
+                "is the class classes_[i]"
+            )
+        T: Any = import_module("graphc.tensor")  # noqa: N806 - as users write it
+        x = variable("float64", (None, len(self.scales["mean"])), "x")
+        examples: Any = (x - self.scales["mean"]) / self.scales["scale"]
+        found: Any = substitute(function.kernel.outputs, {function.kernel.inputs[0]: examples})[0]
+        if "y_mean" in self.scales:
+            found = found * self.scales["y_scale"] + self.scales["y_mean"]
+        if named is not None:
+            found = T.constant(named)[found]
+        if part == "predict" and self.is_flat:
+            found = found[:, 0]
+        make = import_module("graphc.functions.function").function
+        made: Function = make([x], found, name=function.name)
+        return made
 
     def _run(self, name: str, x: Any) -> Any:
         function = self.functions.get(name)

@@ -18,7 +18,7 @@ from _thread import _local
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dis import get_instructions
-from functools import lru_cache, partial
+from functools import lru_cache, partial, partialmethod
 from itertools import count
 from opcode import opname
 from types import FrameType
@@ -103,8 +103,9 @@ def is_pythons(file: str) -> bool:
 
 STANDARD, NUMPY = (os.path.dirname(str(module.__file__)) + os.sep for module in (os, np))
 
-OWN_FILES: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
-"""graphc's files seen so far, looked up for each frame of each node; True for the file that takes derivatives."""
+OWN_FILES: dict[str, bool] = {f"{PACKAGE}autodiff.py": True, partialmethod.__init__.__code__.co_filename: False}
+"""graphc's files seen so far, looked up for each frame of each node; True for the file that takes derivatives. Also
+functools, which calls cached properties."""
 _where = lru_cache(maxsize=1024)(Where)
 
 

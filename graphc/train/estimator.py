@@ -80,12 +80,39 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         """Write what predicts to a file: `graphc.load(path)` has `predict`, and of a classifier `predict_proba`, in any
         process, without scikit-learn. values, targets: as `Function.save`. Raises NotFittedError before `fit`."""
         check_is_fitted(self)
+        write = import_module("graphc.functions.saved_networks").save
+        write(self.network_, path, values, targets, *self._around())
+
+    def export(
+        self,
+        path: Any,
+        language: str = "c",
+        part: str = "predict",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Any = (),
+    ) -> list[str]:
+        """Write what predicts as a C library, or as a Python module, and return the paths of the files. It takes
+        examples as they are, of float64, and standardises them itself. part: "predict", or of a classifier
+        "probabilities", what `predict_proba` returns. The other arguments, and errors, are those of `Function.export`.
+
+        Raises NotFittedError before `fit`; GraphcError for another part, and for "predict" where the classes are texts.
+
+            model.export("lib/model")                                lib/model.h, lib/libmodel.so and others
+            model.export("lib/model", language="python")             model.py in lib
+        """
+        write: Any = import_module("graphc.functions.saved_networks").export
+        check_is_fitted(self)
+        written: list[str] = write(self.network_, path, part, (language, target, blas, strided), *self._around())
+        return written
+
+    def _around(self) -> tuple[dict[str, Any], Any, bool]:
+        """Return what stands around the network: scales, the names of classes, and if predictions have no axis of
+        outputs."""
         scales = {"mean": self.mean_, "scale": self.scale_}
         if hasattr(self, "y_mean_"):
             scales |= {"y_mean": self.y_mean_, "y_scale": self.y_scale_}
-        is_flat = getattr(self, "outputs_", 0) == 1
-        write = import_module("graphc.functions.saved_networks").save
-        write(self.network_, path, values, targets, scales, getattr(self, "classes_", None), is_flat)
+        return scales, getattr(self, "classes_", None), getattr(self, "outputs_", 0) == 1
 
     def _scaled(self, x: Any) -> Any:
         return (x - self.mean_) / self.scale_

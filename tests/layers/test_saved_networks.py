@@ -22,6 +22,7 @@ from graphc.functions.saved_networks import Predictor
 from graphc.layers import Sequential
 from graphc.options import options
 from graphc.train import Trainer
+from tests.support.exported_library import Called
 
 X = np.random.default_rng(3).normal(size=(30, 4))
 
@@ -87,6 +88,23 @@ def test_estimators_predict_the_same_in_a_process_without_their_packages(tmp_pat
     for name in ("texts", "numbers"):
         chances = fitted[name].predict_proba(X)
         np.testing.assert_array_equal(np.load(tmp_path / f"{name}_chances.npy"), chances, strict=True)
+    for name, part, expected in (
+        ("numbers", "predict", fitted["numbers"].predict(X)),
+        ("texts", "probabilities", fitted["texts"].predict_proba(X)),
+        ("one", "predict", fitted["one"].predict(X)),
+        ("two", "predict", fitted["two"].predict(X)),
+    ):
+        whole = graphc.load(tmp_path / f"{name}.graphc").whole(part)
+        fitted[name].export(tmp_path / f"c_{name}", part=part, strided=["x"])
+        code, made = Called(whole, tmp_path, f"c_{name}", written=True).call([np.repeat(X, 2, axis=1)[:, ::2]])
+        assert code == 0
+        np.testing.assert_allclose(made[0], expected, rtol=1e-12, strict=True)
+        fitted[name].export(tmp_path / f"as_{name}", language="python", part=part)
+        np.testing.assert_allclose(imported(tmp_path, f"as_{name}")(X), expected, rtol=1e-12, strict=True)
+    with pytest.raises(GraphcError, match="classes are texts.* column i is the class classes_\\[i\\]"):
+        fitted["texts"].export(tmp_path / "none")
+    with pytest.raises(ValueError, match="Call 'fit'"):
+        estimators["Regressor"]().export(tmp_path / "none")
     fitted["texts"].classes_ = np.array([None, "a", "b"], object)
     with pytest.raises(GraphcError, match="classes of dtype object cannot be saved"):
         fitted["texts"].save(tmp_path / "none")
@@ -132,17 +150,22 @@ def test_a_network_whose_cost_is_the_programs_is_loaded_for_predictions(tmp_path
             Trainer(loaded)
 
 
+def imported(folder: Path, name: str) -> Any:
+    """The function of an exported module."""
+    spec: Any = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
 def test_a_network_is_exported(tmp_path: Path) -> None:
     net = network("softmax")
     net.export(tmp_path / "net", language="python")
     net.export(tmp_path / "chances", language="python", part="probabilities")
     for name, expected in (("net", net.predict(X)), ("chances", net.predict_probabilities(X))):
-        spec: Any = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
-        module: Any = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        np.testing.assert_allclose(getattr(module, name)(X), expected, rtol=1e-12)
+        np.testing.assert_allclose(imported(tmp_path, name)(X), expected, rtol=1e-12)
     assert {"net.h", "libnet.so"} <= {os.path.basename(path) for path in net.export(tmp_path / "c" / "net")}
-    with pytest.raises(GraphcError, match="no part 'chances' of this network to export: it has predict, probabilities"):
+    with pytest.raises(GraphcError, match="no part 'chances' of what predicts to export: it has predict, probabilities"):
         net.export(tmp_path / "net", part="chances")
     with pytest.raises(GraphValueError, match="the network has no cost"):
         Sequential().add_fc(2, 1).export(tmp_path / "none")

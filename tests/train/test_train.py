@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import runpy
 import signal
 import subprocess
 import sys
@@ -178,7 +179,7 @@ def test_schedules_and_clipping() -> None:
         optim.norm([])
 
 
-def test_preprocessing() -> None:
+def test_preprocessing(tmp_path: Path) -> None:
     x = RNG.normal(size=(60, 4)) @ RNG.normal(size=(4, 4)) + 3
     pca, other = preprocess.PCA(2).fit(x), OtherPCA(2, svd_solver="full").fit(x)
     np.testing.assert_allclose(np.abs(pca.transform(x)), np.abs(other.transform(x)), rtol=1e-8, atol=1e-10)
@@ -199,9 +200,18 @@ def test_preprocessing() -> None:
         (lambda: preprocess.PCA().fit(x[:1]), GraphValueError),
         (lambda: preprocess.PCA(5).fit(x), GraphValueError),
         (lambda: pca.transform(x[:, :3]), ShapeError),
+        (lambda: pca.export(tmp_path / "pca", part="fit"), GraphValueError),
     ):
         with pytest.raises(error):
             refuse()
+    unfitted = preprocess.Whiten()
+    for name in ("transform", "inverse", "export"):
+        with pytest.raises(GraphValueError, match=rf"Whiten.{name} before fit: call fit\(x\) first"):
+            getattr(unfitted, name)(x)
+    for part, rows in (("transform", x), ("inverse", pca.transform(x))):
+        (path,) = pca.export(tmp_path / f"as_{part}", language="python", part=part)
+        made = runpy.run_path(path)[f"as_{part}"](rows)
+        np.testing.assert_allclose(made, getattr(pca, part)(rows), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow
