@@ -122,13 +122,13 @@ def identifiers(keys: Sequence[str]) -> list[str]:
 
 
 def part_of(loaded: Any, part: str | None) -> Function:
-    """Return the function to export of what `graphc.load` returns, or of a jitted function. part: a network's "predict"
-    or an estimator's "predict" (the default) or "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not
-    there."""
+    """Return the function to export of what `graphc.load` returns, or of a jitted function. part: "predict" (the
+    default) or "probabilities" of a network or an estimator; the number of a jitted function's variant. Raises
+    GraphcError for what is not there."""
     if isinstance(loaded, Function):
         parts: dict[str, Any] = {"function": loaded}
     elif hasattr(loaded, "scales"):
-        parts = {name: loaded for name in loaded.functions}
+        parts = dict.fromkeys(loaded.functions, loaded)
     else:
         parts = {str(number): each.function for number, each in enumerate(loaded.variants())}
         if not parts:
