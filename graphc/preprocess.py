@@ -15,8 +15,9 @@ import numpy as np
 
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, variable
+from graphc.ir.node import Node
 from graphc.tensor.products import dot
+from graphc.tensor.variables import tensor
 
 __all__ = ["PCA", "Whiten"]
 
@@ -101,7 +102,7 @@ class PCA:
         if part not in ("transform", "inverse"):
             raise GraphValueError(f"there is no part {part!r} of {type(self).__name__} to export: transform, inverse")
         _, factor = self._fitted(None, "export", self._factor if part == "transform" else self._back)
-        rows = variable("float64", (None, len(factor)), "x")
+        rows = tensor("float64", (None, len(factor)), name="x")
         make: Any = import_module("graphc.functions.function").function
         written: list[str] = make([rows], getattr(self, part)(rows), name=part).export(
             path, language, target, blas, strided
