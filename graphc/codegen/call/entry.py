@@ -48,6 +48,7 @@ from graphc.codegen.call.arguments import (
     sort_arguments,
 )
 from graphc.codegen.call.callback import PATIENT
+from graphc.codegen.call.exits import end_failed, given_results, go_elsewhere, new_results, out_of_memory
 from graphc.codegen.call.layout import (
     ABSURD,
     ALIGNED,
@@ -56,11 +57,8 @@ from graphc.codegen.call.layout import (
     CALLABLE_BINDING,
     CONTIGUOUS,
     LIST_ITEMS,
-    NO_MEMORY,
-    OBJECT_TYPE,
     RECORD,
     TUPLE_ITEMS,
-    TUPLE_SIZE,
     VALUE,
     WRITEABLE,
     layout_tag,
@@ -70,22 +68,15 @@ from graphc.codegen.call.objects import (
     NOTHING,
     OFFSETS,
     Imported,
-    call_object,
-    clear_error,
     content,
     cover,
     depart,
     empty,
     enter,
     grow,
-    has_error,
     install,
     make,
-    matches_error,
     measure_memory,
-    new_list,
-    new_number,
-    new_tuple,
     overlap,
     release,
     retain,
@@ -112,6 +103,14 @@ restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
 
 OUT_OF_LINE = (
+    release,
+    fits,
+    scalar_function("float64"),
+    new_results,
+    given_results,
+    out_of_memory,
+    go_elsewhere,
+    end_failed,
     overlap,
     measure_memory,
     make,
@@ -126,7 +125,8 @@ OUT_OF_LINE = (
     enter,
     depart,
 )
-"""Functions that entry points call, compiled once for a machine and not with each entry point."""
+"""Functions that entry points call, compiled once for a machine and not with each entry point. Of those that take
+inputs without axes only that for float64 is among them: a first start waits for all."""
 
 
 def out_of_line_ir() -> str:
@@ -255,12 +255,8 @@ class Call:
         """Make the list or tuple of results before the cells are read: a garbage collection may run, and switch
         threads."""
         if self.signature.returns == "list":
-            count = I64.of(len(self.signature.results))
             with self.code.when(self.recipe == NULL):
-                with self.code.when(self.returns_tuple()):
-                    self.result.value = new_tuple(self.record, count)
-                with self.code.otherwise():
-                    self.result.value = new_list(self.record, count)
+                self.result.value = new_results(self.code, self.record, I64.of(len(self.signature.results)))
                 self.done.when(self.result.value == NULL)
 
     def returns_tuple(self) -> Bool:
@@ -396,9 +392,8 @@ class Call:
         with code.when(out != NULL):
             none = word(self.record, "none")
             if self.signature.returns == "list":
-                self.refuse.unless(out.get(OBJECT_TYPE) == word(self.record, "tuple"))
-                self.refuse.unless(out.get(TUPLE_SIZE) == len(results))
-                self.given.value = out.at(TUPLE_ITEMS)
+                self.given.value = given_results(code, self.record, out, I64.of(len(results)))
+                self.refuse.when(self.given.value == NULL)
             else:
                 self.refuse.when(out == none)
                 self.given.value = self.out
@@ -465,10 +460,7 @@ class Call:
     def go_without_memory(self, is_missing: Bool) -> None:
         """Go to `empty` where an array could not be made; a MemoryError becomes fail(NO_MEMORY), which explains it."""
         with self.code.when(is_missing):
-            is_memory = matches_error(self.record, word(self.record, "memory error"))
-            with self.code.when(is_memory != 0):
-                clear_error(self.record)
-                self.status.value = I64.of(NO_MEMORY)
+            self.status.value = out_of_memory(self.code, self.record, self.status.value)
             self.empty.go()
 
     def locks(self) -> I64:
@@ -616,30 +608,14 @@ class Call:
         """Write the exits: `refuse` (also for `contended`), `failed`, and the return of a result."""
         code, record = self.code, self.record
         code.place(self.refuse)
-        release_all(code, self.references, record)
-        release(code, self.result.value, record)
-        other = word_at(record, self.instead.value)
-        code.ret(call_object(record, other, self.args, self.nargs, self.kwnames))
+        held = record, self.references, self.result.value
+        given = self.args, self.nargs, self.kwnames
+        code.ret(go_elsewhere(code, *held, self.instead.value, *given))
 
         code.place(self.failed)
-        release(code, self.result.value, record)
-        if self.signature.has_safepoints:
-            with code.when(has_error(record) != NULL):
-                release_all(code, self.references, record)
-                code.ret(NULL)
-        fail = word(record, "fail")
-        with code.when(fail == NULL):
-            release_all(code, self.references, record)
-            code.ret(call_object(record, word(record, "refuse"), self.args, self.nargs, self.kwnames))
-        number = new_number(record, self.status.value)
-        answer = code.variable(NULL)
-        with code.when(number != NULL):
-            self.objects.store(number)
-            count = I64.of(len(self.signature.inputs) + 1)
-            answer.value = call_object(record, fail, self.objects, count, NULL)
-            release(code, number, record)
-        release_all(code, self.references, record)
-        code.ret(answer.value)
+        held = record, self.references, self.result.value
+        count = I64.of(len(self.signature.inputs))
+        code.ret(end_failed(code, *held, self.status.value, self.objects, count, *given))
 
         code.place(self.done)
         with code.when(self.references.load(I64) != 0):

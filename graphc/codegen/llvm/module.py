@@ -55,7 +55,8 @@ class Module:
     """LLVM IR as text. `calls`: the elementary functions that it calls, each compiled once for a machine, not with it
     (vecmath/table.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll. `is_straight`: it has no loops
     at all, or none that matter. `is_rare`: straight code that runs once for a call or a launch of threads.
-    `is_ordered`: it was written by hand in the order in which it should run."""
+    `is_ordered`: it was written by hand in the order in which it should run. `in_registers`: its values lie in
+    registers at level 0 too."""
 
     ir: str
     calls: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ class Module:
     is_straight: bool = False
     is_rare: bool = False
     is_ordered: bool = False
+    in_registers: bool = False
 
 
 IR: TypeAlias = str | Module

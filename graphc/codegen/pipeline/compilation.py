@@ -49,13 +49,13 @@ Job: TypeAlias = tuple[tuple[str | int, int], Source, int]
 """
 
 KERNEL_OPT = 3
-ENTRY_OPT = PRODUCTS_OPT = 1
-"""LLVM's level for what is no kernel: products and calls from C, which gain nothing by more, and the entry point. At
-level 0 this takes 6 ms less to make, and a call with three small vectors 10 ns more."""
-POOL_OPT = RARE_OPT = 0 if machine() == "x86_64" else 1
+PRODUCTS_OPT = 1
+"""LLVM's level for what is no kernel: products and calls from C, which gain nothing by more."""
+POOL_OPT = RARE_OPT = ENTRY_OPT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
 time to make, which a first start waits for. For other processors LLVM then forgets which stores are non-temporal.
-So does straight code that runs once for a launch or computes sizes, and launches are as fast."""
+So does straight code that runs once for a launch or computes sizes, and launches are as fast. The entry point has its
+values in registers at this level too, and calls are as fast as at level 1."""
 
 
 def build_assembly(kernel: Kernel) -> str:
@@ -225,7 +225,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker.start()
     try:
         entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
-        entry = emit_here(Module(entry_point, is_straight=True, is_rare=True), ENTRY_OPT)
+        entry = emit_here(Module(entry_point, is_straight=True, is_rare=True, in_registers=True), ENTRY_OPT)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
