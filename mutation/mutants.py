@@ -378,7 +378,7 @@ THREADS = Area(
           "        yield from (stmt for stmt in part.body if isinstance(stmt, ir.Set))",
           "            yield ir.Launch(function.name, count, chunk, (*arguments, chunk, *outs))\n"
           "        yield from ()"),
-        M("chunks are one iteration too short", "codegen/threads/chunking.py",
+        M("chunks are one iteration too short", "codegen/threads/settings.py",
           "    size = -(-count // chunks)\n", "    size = count // chunks\n"),
     ),
 )  # fmt: skip

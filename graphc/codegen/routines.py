@@ -44,7 +44,7 @@ class Family:
 
 FAMILIES = (
     Family("gc_lapack_", "graphc.codegen.lapack.api", "graphc.codegen.lapack.batch", modules=2, has_symbols=True),
-    Family("gc_order_", "graphc.codegen.sort.api", "graphc.codegen.sort.batch", has_symbols=True),
+    Family("gc_order_", "graphc.codegen.sort.api", "graphc.codegen.sort.lines", has_symbols=True),
     Family("gc_fourier_", "graphc.codegen.fourier.api", "graphc.codegen.fourier.transform"),
     Family("gc_special_", "graphc.codegen.special.api", "graphc.codegen.special.batch", has_symbols=True),
     Family(

@@ -47,7 +47,7 @@ from graphc.codegen.call.locks import OPEN
 from graphc.codegen.call.signature import Need, Signature, overlapping, result_shapes
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.pipeline.restore import Lookup, restored
-from graphc.codegen.threads.chunking import NONTEMPORAL
+from graphc.codegen.threads.settings import NONTEMPORAL
 from graphc.errors import GraphcError
 from graphc.functions.callables import Description, Function, Memory, building, interpreting
 from graphc.functions.convention import REQUIRED, Convention, check_shapes, convert, label, write_results

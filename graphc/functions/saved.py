@@ -38,7 +38,7 @@ from graphc.codegen.pipeline.background import apply_options, command, complaint
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.codegen.pipeline.restore import codes, large_constants
 from graphc.codegen.pipeline.runtime import part_code
-from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.settings import PARALLEL
 from graphc.errors import CompileError, GraphcError
 from graphc.functions.archive import Blobs, Opened, Place, blobs_for, encoded, is_open, open_file, path_of, write_file
 from graphc.functions.callables import Function

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import load
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
-from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
+from graphc.codegen.threads.settings import PARALLEL, POOL_EXPORTS, load_pool
 
 LOOP = """
 define void @%s(ptr %%data, i64 %%begin, i64 %%end) {

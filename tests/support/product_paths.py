@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, inner, small, tiles as microkernel
+from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, small, tiles as microkernel
 from graphc.codegen.gemm.api import (
     ENTRIES,
     PRODUCT_WORDS,
@@ -32,9 +32,8 @@ from graphc.codegen.gemm.dispatch import functions as definitions
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import Function, module_text
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.threads.chunking import SETTINGS
 from graphc.codegen.threads.pool import pool_ir
-from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
+from graphc.codegen.threads.settings import POOL_EXPORTS, SETTINGS, load_pool
 from graphc.startup.record import replace
 
 CTYPES: dict[str, Any] = {
@@ -95,8 +94,7 @@ SHORT_LIMITS = {"depth": 16, "resident_a": 4096, "resident_b": 4096, "resident_c
 SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
 """The same for products with a vector, which fall into pieces and parts."""
 SHORT_LOOPS: dict[Any, dict[str, int]] = {
-    small: {"NARROW_ROWS": 8, "BESIDE_TERMS": 4},
-    inner: {"LONG": 0, "MANY_ROWS": 3, "DEPTH": 16, "COPIED": 3},
+    small: {"NARROW_ROWS": 8, "BESIDE_TERMS": 4, "LONG": 0, "MANY_ROWS": 3, "DEPTH": 16, "COPIED": 3},
 }
 """And for loops over small matrices."""
 SHARED = np.array([3, 2, 1, 0, 0], np.int64)
@@ -131,7 +129,7 @@ def blocks_table(narrow: bool = False) -> Any:
 def narrow_code() -> bytes:
     """The products as they are where registers have 32 bytes."""
     with written_anew() as patch:
-        for module in (microkernel, small, inner, gemv_kernels):
+        for module in (microkernel, small, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
         return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 

@@ -1,6 +1,6 @@
 """Convolutions: gc_conv_<t> and gc_grouped_conv_<t> (api.py) in LLVM IR.
 
-In: the suffix of a dtype. Out: the function, which calls `share` (context.py).
+In: the suffix of a dtype. Out: the function, which calls `share` (tiles.py).
 
 Convolutions of floats are products of an image's windows with kernels, by tiles (tiles.py). Kernels are copied to
 panels of two registers of lanes, one term after the other (tiles.py says in which order). An image that kernels
@@ -45,12 +45,23 @@ from graphc.codegen.convolution.tiles import (
     write_places,
 )
 from graphc.codegen.gemm.blocked import give_back, leave_panels, take_panels
-from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, element_function, lanes_of, least, most, pack, panels
+from graphc.codegen.gemm.tiles import (
+    ARITHMETIC,
+    GROUP,
+    SETTING,
+    Words,
+    element_function,
+    lanes_of,
+    least,
+    most,
+    pack,
+    panels,
+    share,
+)
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr, vector
-from graphc.codegen.threads.chunking import LEAST_WORK
+from graphc.codegen.threads.settings import LEAST_WORK
 from graphc.ops.conv import MOST_SPATIAL
 
 # --- copies of kernels and images -------------------------------------------------------------------------------------
@@ -179,7 +190,7 @@ def is_finite(suffix: str) -> Function[..., Bool]:
 
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 2.0}
-"""The cost of a term in tiles, in units of work (threads/chunking.py)."""
+"""The cost of a term in tiles, in units of work (threads/settings.py)."""
 ONE_BY_ONE = 2.0
 """The cost of a term where results are computed one by one."""
 COPIED = 0.5

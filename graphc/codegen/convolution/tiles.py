@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphc.codegen.convolution.api import ALONG, WORDS
-from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     Arithmetic,
     Columns,
+    Words,
     element_function,
     first_lanes,
     lanes_of,

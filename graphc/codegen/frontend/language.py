@@ -25,7 +25,7 @@ import numpy as np
 
 from graphc.arrays import numerics
 from graphc.arrays.numerics import Array
-from graphc.codegen.threads.chunking import chunk_size, columns_size
+from graphc.codegen.threads.settings import chunk_size, columns_size
 from graphc.loopir.ir import CONSTANTS
 from graphc.loopir.operators import CALLS, Operator
 from graphc.ops import scalar  # noqa: F401 - it fills ROWS

@@ -28,7 +28,7 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.values import Builder, Value, llvm_type
-from graphc.codegen.threads.chunking import CHUNK, COLUMNS, MOST_WORDS, PARALLEL, SETTINGS, STREAM
+from graphc.codegen.threads.settings import CHUNK, COLUMNS, MOST_WORDS, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.vectorize.loopinfo import ABREAST, INDEPENDENT
 from graphc.errors import CompileError
 
@@ -310,7 +310,7 @@ class NativeCall(Primitive):
 
 class Chunk(Primitive):
     """`chunk(count, work)` and `columns(count, work)`: how many iterations or columns a thread takes at a time, all of
-    them where there is not enough to do (threads/chunking.py)."""
+    them where there is not enough to do (threads/settings.py)."""
 
     def __init__(self, name: str, symbol: str) -> None:
         self.symbol = symbol

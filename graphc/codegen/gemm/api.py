@@ -39,8 +39,7 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.link.image import load
-from graphc.codegen.threads.chunking import PARALLEL, SETTINGS_WORDS
-from graphc.codegen.threads.settings import Pool
+from graphc.codegen.threads.settings import PARALLEL, SETTINGS_WORDS, Pool
 from graphc.startup.hooks import once
 from graphc.startup.process import PROCESS
 
@@ -71,7 +70,7 @@ def free_name(suffix: str) -> str:
 CALLED = {"batched_gemm": "gemm"}
 """Functions that products call in objects of their own."""
 VECTORS = {suffix: SETTINGS_WORDS + place for place, suffix in enumerate(DTYPES)}
-"""The words of the products' settings, after those of threads/chunking.py, that hold the addresses of the products with
+"""The words of the products' settings, after those of threads/settings.py, that hold the addresses of the products with
 a vector, which those of matrices need where one has a single row or column; 0 before that is so for the first time."""
 VECTOR_FINDERS = {suffix: word + len(VECTORS) for suffix, word in VECTORS.items()}
 """The words that hold what is to be called then; 0 where that has been done."""

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.gemv import free, malloc
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
@@ -34,6 +33,7 @@ from graphc.codegen.gemm.tiles import (
     TILE,
     Matrix,
     Product,
+    Words,
     arguments,
     element_function,
     lanes_of,
@@ -48,7 +48,7 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, external, function, module_text, poison
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr, Value
-from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
+from graphc.codegen.threads.settings import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
 from graphc.startup.record import record, replace
 
 BLOCK_PANELS = 8
@@ -78,7 +78,7 @@ class Limits:
     tile_rows: rows of c whose sums are in registers together. depth: numbers of a panel's lane that are multiplied at a
     time. resident_a, resident_b: bytes of an operand whose rows are contiguous up to which it is faster read where it
     is; resident_columns: of an a whose columns are. work: what a multiplication and addition costs for each byte of the
-    dtype, in units of work (threads/chunking.py).
+    dtype, in units of work (threads/settings.py).
     """
 
     tile_rows: int

@@ -11,15 +11,17 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
-from graphc.codegen.gemm.context import ENTRY, SETTING, find
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import are_few, batch, few, loops
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
+    ENTRY,
+    SETTING,
     Matrix,
     Product,
     arguments,
     element_function,
+    find,
     lanes_of,
     product_function,
 )
@@ -68,7 +70,7 @@ Element: TypeAlias = Any
 
 def functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
-    (threads/chunking.py); `api.with_callees` names the objects that go together."""
+    (threads/settings.py); `api.with_callees` names the objects that go together."""
     made: list[Function[..., Any]] = []
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")

@@ -20,16 +20,17 @@ from functools import cache, wraps
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ARGUMENTS
-from graphc.codegen.gemm.context import Words, share
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     Columns,
     Product,
+    Words,
     element_function,
     first_lanes,
     lanes_of,
     panels,
     product_function,
+    share,
 )
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, poison
@@ -249,7 +250,7 @@ MOST_PARTIAL = 2**17
 PART = 128
 """The length of a part, and the height of a piece by columns, are multiples of this."""
 BYTE_WORK = 0.25
-"""The cost of a byte of a matrix, in units of work (threads/chunking.py)."""
+"""The cost of a byte of a matrix, in units of work (threads/settings.py)."""
 
 PIECES = "m n alpha a a_row a_col x x_step beta y y_part height pieces length".split()
 """The words that threads read of a product. A piece has `height` elements of y, a part `length` terms of their sums.

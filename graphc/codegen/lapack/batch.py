@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from graphc.codegen.gemm.api import LARGE_USERS
-from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.tiles import ARITHMETIC
+from graphc.codegen.gemm.tiles import ARITHMETIC, SETTING, Words, share
 from graphc.codegen.lapack.api import ALONE, FUNCTIONS, GET_THREADS, KEPT_THREADS, OWNER, RESUME, SET_THREADS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
 from graphc.codegen.lapack.equations import EQUATIONS
@@ -24,8 +23,8 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function
 from graphc.codegen.llvm.target import has_vector_products
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
-from graphc.codegen.threads.chunking import BACK_OFF, LEAST_WORK, THREADS
 from graphc.codegen.threads.pool import WALL, clock, getpid
+from graphc.codegen.threads.settings import BACK_OFF, LEAST_WORK, THREADS
 from graphc.ops.linalg.routine import LARGEST, ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
@@ -35,7 +34,7 @@ ONES = {**ELIMINATIONS, **ORTHOGONAL, **EQUATIONS}
 """By routine: a function that makes, of a suffix, LLVM's function for one matrix: it is given sizes, flags, operands
 with their strides, results and workspaces, and returns the status."""
 COSTS = {False: (1.0, 200.0), True: (20.0, 10_000.0)}
-"""The cost of an addition of a routine, and of a matrix besides, in units of work (threads/chunking.py): of one that
+"""The cost of an addition of a routine, and of a matrix besides, in units of work (threads/settings.py): of one that
 does without workspaces, and of an iteration of LAPACK's."""
 
 

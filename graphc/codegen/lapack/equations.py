@@ -12,7 +12,7 @@ from typing import Any
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.elimination import less, sqrt
-from graphc.codegen.lapack.fortran import (
+from graphc.codegen.lapack.orthogonal import (
     call_lapack,
     copy,
     failed,

@@ -30,7 +30,7 @@ from graphc.codegen.pipeline.restore import (
     settings_of_key,
 )
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, begin_entry_points, keep_part, missing_parts, part_code
-from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.settings import PARALLEL
 from graphc.errors import CompileError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call

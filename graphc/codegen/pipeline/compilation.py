@@ -27,9 +27,8 @@ from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missi
 from graphc.codegen.routines import family_of, routine_exports, routine_functions, routine_prototypes
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
-from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
-from graphc.codegen.threads.settings import POOL_EXPORTS
+from graphc.codegen.threads.settings import PARALLEL, POOL_EXPORTS
 from graphc.errors import CompileError
 from graphc.options import options
 from graphc.startup.hooks import HOOKS

@@ -32,8 +32,7 @@ from graphc.codegen.gemm.api import (
 )
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.pipeline.runtime import part_code, ready_part, ready_pool
-from graphc.codegen.threads.chunking import PARALLEL, SETTINGS
-from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
+from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, PARALLEL, SETTINGS, Pool, Words, settings_of
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
 

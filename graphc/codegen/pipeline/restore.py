@@ -26,8 +26,7 @@ from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.runtime import ready_pool
 from graphc.codegen.server.prestart import note_hit
-from graphc.codegen.threads.chunking import CHUNK, COLUMNS, PARALLEL, SETTINGS, STREAM
-from graphc.codegen.threads.settings import settings_of
+from graphc.codegen.threads.settings import CHUNK, COLUMNS, PARALLEL, SETTINGS, STREAM, settings_of
 from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, Array, Node
 from graphc.ir.walk import nodes_of

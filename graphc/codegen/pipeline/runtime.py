@@ -14,8 +14,14 @@ from importlib import import_module
 
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, fingerprint, made_fingerprint
-from graphc.codegen.threads.chunking import PARALLEL
-from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
+from graphc.codegen.threads.settings import (
+    DEFAULT_CROSSOVER,
+    PARALLEL,
+    Pool,
+    available_processors,
+    load_pool,
+    measure_crossover,
+)
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS

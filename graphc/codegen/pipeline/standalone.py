@@ -55,8 +55,8 @@ from graphc.codegen.server.protocol import ELEMENTARY_OPT
 from graphc.codegen.sort.api import ENTRIES as SORTS
 from graphc.codegen.special.api import FUNCTIONS as SPECIAL
 from graphc.codegen.special.plain_source import is_plain, plain_source
-from graphc.codegen.threads.chunking import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM
 from graphc.codegen.threads.pool import gc_chunk, gc_columns, gc_parallel_alone
+from graphc.codegen.threads.settings import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM
 from graphc.codegen.vecmath.table import math_ir
 from graphc.errors import GraphcError
 from graphc.ir.node import Guard, Node, describe as describe_node

@@ -1,7 +1,7 @@
 """Orders for generated source, by pointer and strides; the addresses of NumPy's own sorts.
 
 In: the ops of `ops/lines.py`, which has the order of their arguments. Out: PROTOTYPES of their functions, whose
-definitions are in batch.py; `symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS,
+definitions are in lines.py; `symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS,
 their meaning over flat arrays.
 
 NumPy sorts numbers by the vectors of the processor. The functions that do are no symbols of its library; a dtype keeps

@@ -1,4 +1,4 @@
-"""Threads of parallel loops: how many there are, and from which size on a loop is worth them.
+"""Threads of parallel loops: the chunks that they share out, how many there are, and when a loop is worth them.
 
 In: `options.threads`, the processors of this process, the object of pool.py. Out: the address of gc_parallel, and
 for each function the settings that its machine code reads at each call.
@@ -17,10 +17,56 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.link.image import load
-from graphc.codegen.threads.chunking import BACK_OFF, CHUNK, CHUNK_WORK, COLUMNS, PARALLEL, STREAM
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
+
+# --- the chunks of a loop, which threads share out and a reduction combines in order ----------------------------------
+# In: the iterations of a loop, the work of each. Out: the iterations of a chunk. Nothing else decides, neither how many
+# threads there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which
+# do not meet in a result.
+
+CHUNK_WORK = 2**17
+"""Work of a chunk at least, in units of an addition: some microseconds, against the tenth of one that a claim takes."""
+MOST_CHUNKS = 256
+LEAST_COLUMNS, MOST_COLUMNS = 256, 1024
+"""Columns of which a thread goes over all rows. Parts of rows of fewer elements than the first are slow to read, for
+hardware fetches ahead within a page of memory only; more than the second make no difference."""
+LINE = 64
+"""Iterations of which a large chunk is a multiple, so that two threads seldom write to one cache line."""
+
+PARALLEL, STREAM, CHUNK, COLUMNS, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_columns", "gc_settings"
+"""The symbols that a kernel with parallel loops needs: four functions of the pool (pool.py), and the settings of
+the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
+the back-off (pool.py), the least bytes for non-temporal stores (pool.py)."""
+SETTINGS_WORDS = 5
+NONTEMPORAL = "by non-temporal stores"
+"""A plan's word for a result that non-temporal stores may write."""
+THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD, LEAST_STREAMED = range(5)
+"""Their places."""
+BACK_OFF = 20
+"""Threads lose at most one part in this many, whatever else the machine does."""
+MOST_WORDS = 64
+"""The words of the context of a loop whose result non-temporal stores write: it is copied to the stack."""
+
+
+def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:
+    """The number of `count` columns of this work each that a thread takes at a time. Columns do not meet, and no bit of
+    a result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than
+    several threads are started for."""
+    share = min(-(-count // parts // LINE) * LINE, MOST_COLUMNS)
+    return max(chunk_size(count, work, least), share, LEAST_COLUMNS)
+
+
+def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
+    """The number of `count` iterations of this work each that make a chunk; all of them where it would not be worth
+    two."""
+    chunks = min(max(count * work // least, 1), MOST_CHUNKS)
+    size = -(-count // chunks)
+    return max(-(-size // LINE) * LINE if size >= 16 * LINE else size, 1)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
 
 DEFAULT_CROSSOVER = 4
 """Chunks from which on threads pay, where that cannot be measured."""
@@ -95,7 +141,7 @@ def settings_of(threads: int | str | None, crossover: int) -> Words:
 
 
 def settings_words(threads: int, least_chunks: int, back_off: int = BACK_OFF) -> Words:
-    """Settings as machine code reads them (chunking.py)."""
+    """Settings as machine code reads them."""
     return np.array([threads, least_chunks, CHUNK_WORK, back_off, least_streamed_bytes()], np.int64)
 
 

@@ -61,7 +61,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.call.callback import STOPPED
-from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
+from graphc.codegen.threads.settings import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.outline_regions import (
     BEGIN,
     COPIED,

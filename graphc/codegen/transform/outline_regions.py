@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.threads.chunking import MOST_COLUMNS
+from graphc.codegen.threads.settings import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, instead_of_columns, neutral, shares_of, targets_of
 from graphc.codegen.transform.simplify import inline_once
 from graphc.loopir import ir, operators

@@ -19,7 +19,7 @@ larger than the cache it is gone before anybody reads it, and that was in vain: 
 of what a copy moves. Non-temporal (streaming) stores do neither; but they ask for aligned addresses, take longer for
 what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as it
 is: where a launch writes much, it is called for some lines at a time, with memory of its thread's own in place of the
-result, from where non-temporal stores take them (threads/nontemporal.py). That gains where memory is what a loop waits
+result, from where non-temporal stores take them (threads/pool.py). That gains where memory is what a loop waits
 for: one result, no narrower than what is read, since else it is a small part of what is moved, and little work for an
 element; loops along rows gain nothing.
 """
@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.arrays.dtypes import highest, is_float, itemsize, lowest
-from graphc.codegen.threads.chunking import CHUNK_WORK
+from graphc.codegen.threads.settings import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulations, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir, operators

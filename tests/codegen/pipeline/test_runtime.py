@@ -28,7 +28,7 @@ from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.server import client as compiler, process
 from graphc.codegen.server.client import CompileServer
 from graphc.codegen.server.protocol import Request
-from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.settings import PARALLEL
 from graphc.options import options
 from graphc.startup.process import PROCESS
 

@@ -35,9 +35,17 @@ from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.target import emit_object, has_fma, optimize, target_machine
 from graphc.codegen.server import client as compiler, process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
-from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, COLUMNS, SETTINGS, chunk_size, columns_size
 from graphc.codegen.threads.pool import pool_ir
-from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
+from graphc.codegen.threads.settings import (
+    CHUNK,
+    CHUNK_WORK,
+    COLUMNS,
+    POOL_EXPORTS,
+    SETTINGS,
+    chunk_size,
+    columns_size,
+    load_pool,
+)
 from graphc.errors import CompileError
 from graphc.loopir.operators import CALLS, result_dtype
 from graphc.loopir.syntax import read_operator

@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 
 from graphc import GraphcError
 from graphc.codegen.threads import settings as pool_settings
-from graphc.codegen.threads.chunking import LEAST_COLUMNS, MOST_CHUNKS, MOST_COLUMNS, chunk_size, columns_size
 from graphc.codegen.threads.pool import has_threads
+from graphc.codegen.threads.settings import LEAST_COLUMNS, MOST_CHUNKS, MOST_COLUMNS, chunk_size, columns_size
 from graphc.options import MOST_THREADS, options
 
 pytestmark = pytest.mark.skipif(not has_threads(), reason="every launch is serial on this system")

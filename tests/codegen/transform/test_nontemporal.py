@@ -21,9 +21,8 @@ from graphc.codegen.llvm.target import emit_assembly
 from graphc.codegen.pipeline import restore
 from graphc.codegen.pipeline.compilation import POOL_OPT
 from graphc.codegen.threads import settings
-from graphc.codegen.threads.chunking import MOST_WORDS
-from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES
-from graphc.codegen.threads.pool import pool_ir
+from graphc.codegen.threads.pool import BLOCK, LINE_BYTES, pool_ir
+from graphc.codegen.threads.settings import MOST_WORDS
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.codegen.transform.parallelize import MOST_WORK, Stream, stream_of
 from graphc.errors import CompileError

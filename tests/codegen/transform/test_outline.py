@@ -10,7 +10,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
-from graphc.codegen.threads.chunking import MOST_CHUNKS
+from graphc.codegen.threads.settings import MOST_CHUNKS
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, Outlined, outline
 from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE

@@ -18,7 +18,7 @@ from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.pipeline import compilation
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
-from graphc.codegen.threads.chunking import PARALLEL
+from graphc.codegen.threads.settings import PARALLEL
 from graphc.codegen.vecmath import table as outofline
 from graphc.codegen.vecmath.floats import F32, F64
 from graphc.codegen.vecmath.table import TOGETHER, VECTOR_MATH, VECTORS, WEIGHT, arity_of, one_vector
