@@ -75,7 +75,7 @@ UPWARD = {
     ("scipy.special.addressed", "scipy.special"),
     ("scipy.special.composed", "scipy.special"),
     ("scipy.integrate.initial_values", "scipy.integrate"),
-    ("scipy.interpolate.grids", "scipy.interpolate"),
+    ("scipy.interpolate.splines", "scipy.interpolate"),
     ("scipy.interpolate.splines", "scipy.interpolate"),
     ("scipy.signal", "scipy.signal"),
     ("scipy.signal", "scipy.signal.windows"),

@@ -3,7 +3,7 @@
 In: words of 64 random bits, or float64 numbers. Out: float64 numbers. Sums, products, quotients and square roots are
 rounded as IEEE 754 prescribes, in the order written here, and no library function is called; so the result does not
 depend on the machine. The formulas are written once, over values with Python's operators: NumPy arrays (`Number`,
-`Bits`, `Mask` below) in the interpreter, LLVM instructions in compiled code (`codegen/vecmath/philox.py`). Changing a
+`Bits`, `Mask` below) in the interpreter, LLVM instructions in compiled code (`codegen/vecmath/table.py`). Changing a
 digit here changes the numbers of every stream.
 
 Methods: fdlibm's logarithm (Sun, 1993), Cody and Waite's reduction for the exponential, Box and Muller (Annals of

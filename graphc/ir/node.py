@@ -29,7 +29,6 @@ import numpy as np
 from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
-from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
     TRACE,
@@ -58,7 +57,16 @@ from graphc.ir.symbol import (
     refuse_in_place,
     unwritten,
 )
-from graphc.ir.types import FrozenArray as FrozenArray, Interned, Scratchpad, UserType
+from graphc.ir.types import (
+    Argument as Argument,
+    FrozenArray as FrozenArray,
+    Interned,
+    Laws as Laws,
+    Sample as Sample,
+    Samples as Samples,
+    Scratchpad,
+    UserType,
+)
 from graphc.startup.hooks import HOOKS, Table
 from graphc.startup.record import record
 from graphc.trees import exact_kind

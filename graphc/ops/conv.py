@@ -27,7 +27,7 @@ from graphc.ir import sizes
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, Strided
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Size, Type, define_op, describe, lazy_text, make
-from graphc.ir.samples import Argument, Row, samples
+from graphc.ir.types import Argument, Row, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
 from graphc.ops.shape import (

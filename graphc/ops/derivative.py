@@ -35,7 +35,7 @@ from graphc.ir.node import (
     remade,
     tuple_of,
 )
-from graphc.ir.samples import samples
+from graphc.ir.types import samples
 from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
 from graphc.ops.custom import Absent, undefined
 from graphc.ops.elementwise import as_node, cast, elementwise

@@ -28,7 +28,7 @@ from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import OPS, Attributes, Guard, Node, Size, Type, define_op, describe, literal, make
-from graphc.ir.samples import samples
+from graphc.ir.types import samples
 from graphc.ops.elementwise import aligned, as_node, cast, elementwise, repeated
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduction

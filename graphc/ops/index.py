@@ -35,7 +35,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.samples import Argument, samples
+from graphc.ir.types import Argument, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.shape import (

@@ -29,7 +29,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Op, Size, Type, define_op, describe, literal, make
-from graphc.ir.samples import Argument, Row, Samples, samples
+from graphc.ir.types import Argument, Row, Samples, samples
 from graphc.ops.index import set_gather, subtensor
 from graphc.ops.shape import broadcast_to, expand, iota, label_op, reshape, zeros
 

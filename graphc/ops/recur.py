@@ -29,7 +29,7 @@ from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator, highest,
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Recur
 from graphc.ir.node import OPS, Array, Attributes, Guard, Lowering, Node, Type, define_op, describe, literal, make
-from graphc.ir.samples import Argument, Row, Samples, samples
+from graphc.ir.types import Argument, Row, Samples, samples
 from graphc.ops.custom import DIRECTION
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.shape import filled, label, label_op, shape_guards, zeros

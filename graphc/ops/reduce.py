@@ -34,7 +34,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.samples import Argument, Row, Samples, samples
+from graphc.ir.types import Argument, Row, Samples, samples
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import exponents, logarithms, running_prod, steady, times_power
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape

@@ -26,7 +26,7 @@ from graphc.errors import GraphTypeError, plural
 from graphc.ir.facts import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import FUNCTIONS, Array, Attributes, Infer, Laws, Node, Type, define_op, make
-from graphc.ir.samples import Argument, Sample, Samples, samples
+from graphc.ir.types import Argument, Sample, Samples, samples
 from graphc.ops.custom import custom_op, not_implemented
 from graphc.ops.elementwise import (
     ANY,

@@ -40,7 +40,7 @@ from graphc.ir.node import (
     make,
     user_line,
 )
-from graphc.ir.samples import Argument, samples
+from graphc.ir.types import Argument, samples
 from graphc.ir.walk import as_size_node, node_set
 from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace

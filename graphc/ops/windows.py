@@ -35,7 +35,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.samples import Row, samples
+from graphc.ir.types import Row, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise, repeated
 from graphc.ops.identity import checked

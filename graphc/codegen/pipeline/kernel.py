@@ -202,7 +202,7 @@ def repeated_line(kernel: Kernel) -> str:
 
 
 def durations() -> Any:
-    return import_module("graphc.codegen.cache.durations")  # which what the cache has does without
+    return import_module("graphc.codegen.cache.store")  # which what the cache has does without
 
 
 def progress(past: float, work: int) -> str:

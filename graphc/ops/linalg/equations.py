@@ -16,7 +16,7 @@ import numpy as np
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Array, Node, Size, literal
-from graphc.ir.samples import Argument, samples
+from graphc.ir.types import Argument, samples
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather

@@ -16,7 +16,7 @@ import numpy as np
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Array, Node, Size, literal
-from graphc.ir.samples import Argument, Samples, samples
+from graphc.ir.types import Argument, Samples, samples
 from graphc.ops.index import gather, set_gather
 from graphc.ops.linalg.derivatives import (
     eig_vjps,

@@ -18,7 +18,7 @@ from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Type, define_op, describe, lazy_format, literal, make
-from graphc.ir.samples import Argument, samples
+from graphc.ir.types import Argument, samples
 from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import aligned, elementwise
 from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places

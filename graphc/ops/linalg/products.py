@@ -49,7 +49,7 @@ from graphc.ir.node import (
     lazy_text,
     make,
 )
-from graphc.ir.samples import Argument, samples
+from graphc.ir.types import Argument, samples
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import (

@@ -40,7 +40,7 @@ from graphc.ir.node import (
     make,
     tuple_of,
 )
-from graphc.ir.samples import Samples
+from graphc.ir.types import Samples
 from graphc.ops.elementwise import describe_origin, repeated
 from graphc.ops.shape import OF_OTHER_SIZES, equality_guard, label_op, label_origin, shape_guards
 from graphc.startup.record import record

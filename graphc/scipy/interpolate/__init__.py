@@ -1,7 +1,6 @@
 """SciPy's `interpolate`: curves through points, splines, grids, with derivatives by queries and values.
 
-In: places and values, arrays or tensors. Out: objects that are called with queries. splines.py has polynomials in
-pieces and splines by basis functions, grids.py values between points and on grids.
+In: places and values, arrays or tensors. Out: objects that are called with queries. splines.py has them all.
 
     CubicSpline(x, y)(0.5)                    a number, by SciPy
     graphc.grad(CubicSpline(x, y))(0.5)       the slope there
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING
 from graphc.startup.hooks import lazy_package
 
 if TYPE_CHECKING:
-    from graphc.scipy.interpolate.grids import *  # noqa: F403
     from graphc.scipy.interpolate.splines import *  # noqa: F403
 
 LAZY = {
-    "grids": "RegularGridInterpolator interp1d",
     "splines": """
-        Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator make_interp_spline splev
+        Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator RegularGridInterpolator
+        interp1d make_interp_spline splev
     """,
 }
 INSTEAD = {

@@ -13,7 +13,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import durations
+from graphc.codegen.cache import store
 from graphc.codegen.pipeline import kernel
 from graphc.codegen.pipeline.kernel import Report, progress, report_when_slow
 
@@ -93,32 +93,32 @@ def test_the_option_says_what_it_takes() -> None:
 
 def test_graphs_of_similar_size_tell_how_long_one_takes() -> None:
     known = [(100, 1.0), (200, 2.0), (300, 3.0), (5000, 100.0), (6000, 120.0)]
-    assert durations.forecast(200, known) == pytest.approx(2.0)
-    assert durations.forecast(400, known) == pytest.approx(4.0)
-    assert durations.forecast(5000, known) is None, "two are too few"
-    assert durations.forecast(5000, [*known, (20000, 200.0)]) == pytest.approx(5000 * 420 / 31000)
-    assert durations.forecast(20001, [(5000, 1.0)] * 3) is None, "more than four times as many nodes"
-    assert durations.forecast(7, []) is None
+    assert store.forecast(200, known) == pytest.approx(2.0)
+    assert store.forecast(400, known) == pytest.approx(4.0)
+    assert store.forecast(5000, known) is None, "two are too few"
+    assert store.forecast(5000, [*known, (20000, 200.0)]) == pytest.approx(5000 * 420 / 31000)
+    assert store.forecast(20001, [(5000, 1.0)] * 3) is None, "more than four times as many nodes"
+    assert store.forecast(7, []) is None
 
 
 def test_the_record_is_kept_short_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with graphc.options.change(cache_dir=tmp_path):
         tmp_path.chmod(0o700)
-        assert durations.expected(500) is None and progress(3.0, 500) == "3 s so far"
+        assert store.expected(500) is None and progress(3.0, 500) == "3 s so far"
         for _ in range(3):
-            durations.note(500, 12.0)
+            store.note(500, 12.0)
         assert progress(3.0, 500) == "3 s so far of about 12 s" and progress(3.0, 50) == "3 s so far"
         assert progress(31.0, 250) == "31 s so far, while graphs of its size took 6 s"
-        monkeypatch.setattr(durations, "MOST_BYTES", 400)
+        monkeypatch.setattr(store, "MOST_BYTES", 400)
         for _ in range(200):
-            durations.note(1000, 8.0)
-        place = tmp_path / durations.DURATIONS
-        assert place.stat().st_size <= 400 and durations.expected(1000) == pytest.approx(8.0)
-        assert [each.name for each in tmp_path.iterdir()] == [durations.DURATIONS]
+            store.note(1000, 8.0)
+        place = tmp_path / store.DURATIONS
+        assert place.stat().st_size <= 400 and store.expected(1000) == pytest.approx(8.0)
+        assert [each.name for each in tmp_path.iterdir()] == [store.DURATIONS]
         place.write_bytes(b"no numbers\n")
-        assert durations.expected(1000) is None
+        assert store.expected(1000) is None
         with graphc.options.change(cache=False):
-            durations.note(1, 1.0)
+            store.note(1, 1.0)
         assert place.read_bytes() == b"no numbers\n"
         monkeypatch.setattr(kernel, "PATIENCE", 1000.0)
         place.unlink()
