@@ -363,7 +363,12 @@ ROWS = 32
 LANES = 8
 """Iterations of an `abreast` loop at a time, on all processors: it has no fewer."""
 SHORT = 16
+"""The most elements of a row that such an iteration keeps for itself."""
+SHORT_READ = 24
 """The most elements of a row along which the loops inside such a loop go."""
+SHORT_DEAR = 48
+"""The same where elements cost more than to be read: a function is computed of each, or the row is searched, for which
+vectors along it read it twice."""
 MOST_ODD = 11
 """The most elements of a row, of an odd number, whose columns are read by whole vectors: the column of an odd stride
 takes a shuffle for each vector of the row (codegen/vectorize/columns.py)."""
@@ -371,7 +376,7 @@ takes a shuffle for each vector of the row (codegen/vectorize/columns.py)."""
 
 def has_columns(length: int) -> bool:
     """Tell whether a row of a few elements is written out: a loop over rows then runs over vectors of its columns."""
-    return not length % 2 or length <= MOST_ODD
+    return length <= (MOST_ODD if length % 2 else SHORT)
 
 
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
@@ -385,8 +390,10 @@ def iterations_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
 
 
 def most_iterations_in_block(size: Expr) -> int | None:
-    """The number of elements in a whole block where `size` is that of one block; None of any other number."""
-    return int_value(size.args[2]) if isinstance(size, Apply) and size.op is BLOCK_LENGTH else None
+    """The most elements in a block where `size` is the number of those in one; None of any other number."""
+    if not isinstance(size, Apply) or size.op is not BLOCK_LENGTH:
+        return None
+    return min((most for arg in (size.args[0], size.args[2]) if (most := int_value(arg)) is not None), default=None)
 
 
 def length_of_blocks(count: Expr) -> Expr | None:

@@ -355,13 +355,14 @@ def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Seq
     if in_kernel and is_written_out(node, iterations):
         return _unrolled(lowerer, node, fold, index, [iteration or 0 for iteration in iterations], unfold)
     length = iterations[-1] if iterations else 1
+    is_row = len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1
+    if fold.search and is_row and in_kernel and (length is None or length > ir.SHORT):
+        return _search_blocks(lowerer, node, fold, index, extents[0], unfold)
     if (length is None or length > ir.BLOCK) and in_kernel:
         narrow = node.dtype == "float32" and operator_of(fold.term) is CASTS["float64"]
         is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is ACCUMULATE
         if is_sum and (node.dtype == "float64" or narrow):
             return _sum_blocks(lowerer, node, fold, index, extents, unfold)
-        if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
-            return _search_blocks(lowerer, node, fold, index, extents[0], unfold)
     scopes = lowerer.scopes
     outer = scopes.scope_of_all(index)
     accumulators = [scopes.var(lowerer.labels(node), dtype) for dtype in fold.dtypes]

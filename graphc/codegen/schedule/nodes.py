@@ -139,11 +139,12 @@ def unrolls(iterations: Sequence[Size | None], most: int = MOST_UNROLLED) -> boo
 
 
 def is_written_out(node: Node, iterations: Sequence[Size | None]) -> bool:
-    """Tell whether a reduction of so many terms, where that is known, is written out term by term. A search takes
-    several instructions for a term: it is not where their elements are read one by one."""
+    """Tell whether a reduction of so many terms, where that is known, is written out term by term. It is not where
+    elements of rows would be read one by one: such rows are reduced abreast (transform/abreast.py)."""
     is_many = any(not isinstance(size, int) or size >= MANY for size in node.type.shape)
-    fold = lowering_of(node)
-    if isinstance(fold, Fold) and fold.search and isinstance(iterations[-1], int) and not has_columns(iterations[-1]):
+    fold, length = lowering_of(node), iterations[-1] if iterations else 0
+    is_row = isinstance(fold, Fold) and node.args[0].ndim - 1 in fold.axes
+    if is_many and is_row and isinstance(length, int) and not has_columns(length):
         return False
     return unrolls(iterations, MOST_IN_ROWS if is_many else MOST_UNROLLED)
 

@@ -1,9 +1,9 @@
-"""Short rows of open length, several at a time: a second loop beside the one that goes along each row.
+"""Short rows, several at a time: a second loop beside the one that goes along each row.
 
 In: the statements of a function, as outlined. Out: where a loop over rows reduces each row, the same loop once more,
 for rows that turn out short when the function is called:
 
-    for i in independent(n):              if (k <= 16) & (n >= 8):
+    for i in independent(n):              if (k <= 24) & (n >= 8):
         best = inf                            for i in abreast(n):
         for r in independent(k):                  best = inf
             best = minimum(best, x[...])          for r in range(k):
@@ -17,7 +17,7 @@ The vectoriser carries out eight iterations of an `abreast` loop at a time, one 
 (vectorize/abreast.py). The last eight may begin before the eight before have ended, so an iteration may be carried out
 twice: it writes the same again, for it reads nothing that the loop writes.
 
-A row of up to 16 elements needs no blocks: it is one block of a sum. An extreme is searched for in blocks of one
+A row of a few elements needs no blocks: it is one block of a sum. An extreme is searched for in blocks of one
 element, so each element is computed once.
 """
 
@@ -32,6 +32,8 @@ from graphc.loopir.ir import (
     LANES,
     ONE,
     SHORT,
+    SHORT_DEAR,
+    SHORT_READ,
     ZERO,
     Apply,
     Buffer,
@@ -72,6 +74,8 @@ from graphc.startup.record import replace
 
 MOST_OPS = 150
 """The most operators of an iteration that is written a second time."""
+DEAR = 10.0
+"""The cost of an operator from which on it takes longer than to read its operand."""
 NOT_OF_VECTORS = {FLOORDIV, MOD} | {
     CALLS[name] for name in "floordiv mod fmod ipow gcd lcm nextafter philox philox_low philox_high".split()
 }
@@ -79,7 +83,7 @@ NOT_OF_VECTORS = {FLOORDIV, MOD} | {
 
 
 def short_rows_abreast(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """Statements in which each loop that reduces rows of open length has a second form for short ones."""
+    """Statements in which each loop that reduces rows has a second form for short ones, unless they are long."""
     result: list[Stmt] = []
     for stmt in body:
         inside = map_bodies(stmt, short_rows_abreast)
@@ -119,10 +123,11 @@ def second_form(loop: Loop) -> tuple[Expr, Loop] | None:
         return None
     if not all(fills(body, buffer) for buffer in conflicts):
         return None
-    limits = [size for size in dict.fromkeys((*sizes, *rows)) if (int_value(size) or SHORT + 1) > SHORT]
+    most = SHORT if rows else SHORT_DEAR if is_dear(loop.body) else SHORT_READ
+    limits = [size for size in dict.fromkeys((*sizes, *rows)) if (int_value(size) or most + 1) > most]
     if any(int_value(size) is not None for size in limits):
         return None
-    tests = [apply(LE, size, integer(SHORT)) for size in limits]
+    tests = [apply(LE, size, integer(most)) for size in limits]
     tests += [apply(GE, size, ONE) for size in limits if size in blocks]
     condition: Expr = apply(GE, subtract(loop.size, loop.begin), integer(LANES))
     for test in reversed(tests):
@@ -149,6 +154,15 @@ def fills(body: Sequence[Stmt], buffer: Buffer) -> bool:
         if isinstance(stmt, Store) and stmt.buffer == buffer:
             return stride(stmt.index, first.var, values) == 1
     return False
+
+
+def is_dear(body: Sequence[Stmt]) -> bool:
+    """True where a row is searched for an extreme, or a function is computed of each element."""
+    inside = [stmt for inner in inner_loops(body) for stmt in inner.body]
+    searched = {stmt.var for stmt in inside if isinstance(stmt, Set)}
+    if any(block_of(inner.size) in searched for inner in inner_loops(body)):
+        return True
+    return any(isinstance(part, Apply) and part.op.cost >= DEAR for part in all_expressions(inside))
 
 
 def is_fixed(changing: set[Var]) -> Callable[[Expr], bool]:

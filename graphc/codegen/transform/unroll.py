@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from graphc.loopir.ir import (
     INDEX,
+    SHORT,
     ZERO,
     Expr,
     If,
@@ -33,6 +34,7 @@ from graphc.loopir.ir import (
     Store,
     Var,
     add,
+    has_columns,
     int_value,
     integer,
     multiply,
@@ -90,6 +92,8 @@ def unroll_rows(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> t
 def is_of_rows(loop: Loop) -> bool:
     """True where a row is not all elements of its own: more is computed for it as a whole than a vector of it saves."""
     longest = max(int_value(stmt.size) or 0 for stmt in loop.body if isinstance(stmt, Loop))
+    if not has_columns(min(longest, SHORT)):
+        return False
     values = [stmt.value for stmt in loop.body if isinstance(stmt, Let) and stmt.var.dtype != INDEX]
     fills = longest >= VECTOR and not longest % VECTOR
     return sum(map(op_count, values)) > (longest if fills else 0)

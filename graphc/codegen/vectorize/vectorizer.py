@@ -178,6 +178,8 @@ NO_UNROLL = "llvm.loop.unroll.disable"
 IS_VECTORIZED = "llvm.loop.isvectorized"
 SMALL_TRIP_COUNT = 32
 """Loops of a known trip count up to this are LLVM's to unroll."""
+SMALL_SUM = 16
+"""The same of loops with reductions, whose lanes LLVM adds up in twice the time."""
 CHAINS = 4
 """Dependency chains that keep a processor busy: vectors at a time, where each is one chain."""
 FEWER = 2
@@ -228,7 +230,8 @@ def vectorize_loop(loop: Loop, flow: Flow, is_nested: bool) -> bool:
             return True
         return False
     counted = read_counted(loop, flow)
-    if counted is None or (counted.trip_count is not None and counted.trip_count <= SMALL_TRIP_COUNT):
+    small = SMALL_SUM if steps else SMALL_TRIP_COUNT
+    if counted is None or (counted.trip_count is not None and counted.trip_count <= small):
         return False
     body = read_body(counted, steps)
     shape = None if body is None else shape_of(body, is_nested)

@@ -14,7 +14,7 @@ import graphc.tensor as T
 from tests.support.thorough import some
 
 Array = NDArray[Any]
-LENGTHS = (1, 2, 3, 5, 8, 13, 16, 17)
+LENGTHS = (1, 2, 3, 5, 8, 13, 16, 17, 24, 25, 48, 49)
 COUNTS = (1, 7, 8, 9, 23, 70)
 
 
@@ -73,6 +73,20 @@ def test_extremes_and_their_places(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", some(["float32", "float64"]))
 def test_sums_and_what_is_made_of_them(dtype: str) -> None:
     compare(of_floats, dtype, LENGTHS, COUNTS)
+
+
+@pytest.mark.parametrize("length", some([13, 20, 31], every=2))
+def test_rows_of_known_length(length: int) -> None:
+    x = T.tensor("float64", (None, length))
+    outputs = [*of_numbers(x), *of_floats(x)]
+    f, plain = (graphc.function([x], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    rng = np.random.default_rng(1)
+    for count in COUNTS:
+        for special in (0.0, 0.02):
+            given = numbers(rng, "float64", (count, length), special)
+            with np.errstate(all="ignore"):
+                for got, wanted in zip(f(given), plain(given), strict=True):
+                    np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12, err_msg=f"{given}")
 
 
 def test_elements_of_a_kept_row_by_computed_places() -> None:
