@@ -33,6 +33,7 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, filled, iota, reshape, zeros
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
 from graphc.tensor.elementary import stop_gradient
 
@@ -167,6 +168,8 @@ def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequenc
     caller."""
     try:
         with TRACE.watch(fn):
+            if TRACE.depth:
+                HOOKS.creations.replace_in(fn)
             return fn(*given)
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it

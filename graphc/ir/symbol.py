@@ -201,7 +201,8 @@ class Symbol(Methods):
     def __float__(self) -> float:
         return float(
             self._number(
-                "float", f"cannot become a float; {_where_built('T', 'np')}.exp and its kin take the place of math.exp"
+                "float",
+                f"cannot become a float; {_where_built('T.exp and its kin take the place of math.exp', UNFLOATED)}",
             )
         )
 
@@ -245,6 +246,7 @@ class Symbol(Methods):
         return refused(f"{name} is symbolic: it {why}{traced_hint(self)}{asked(name)}")
 
 
+UNFLOATED = "leave out float(…): results without axes are numbers, and math.exp and its kin take such a tensor"
 CHOICES = "T.where(condition, a, b), graphc.ifelse", "jnp.where(condition, a, b), lax.cond, lax.while_loop"
 COUNTS = "T.arange makes a range", "lax.fori_loop(0, n, body, init) makes n steps"
 PRINTS = "x.eval({…}) gives one, graphc.printing.Print", 'graphc.debug.print("{:.3f}", x)'

@@ -8,7 +8,8 @@ NumPy asks nobody before it makes an array from nothing. So while a function is 
 of the module `numpy` are others (`replace`, `restore`), which ask whether a traced program calls them: this thread
 traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there. If not, they
 call NumPy's own. So are names that the module of the traced function has imported (`from numpy import zeros`); those of
-other modules are NumPy's own functions, and so are methods of arrays.
+other modules are NumPy's own functions, and so are methods of arrays. Python's `math`, `max` and `min` are replaced the
+same way (python_functions.py).
 
 Random numbers and clocks are asked the same: what draws would draw once, while the function is traced.
 """
@@ -40,6 +41,7 @@ from graphc.tensor import boundary
 from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
 from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
+from graphc.tensor.python_functions import EXTREMES, REPLACED as OF_MATH
 from graphc.trees import leaves
 
 # --- NumPy's generators -----------------------------------------------------------------------------------------------
@@ -334,11 +336,17 @@ def _replacement(name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth and is_programs_call(name, call):
+        if TRACE.depth and (is_programs_call(name, call) or (args and isinstance(args[0], Node) and is_from_program())):
             return _call_for_program(name, maker, args, kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+def is_from_program() -> bool:
+    """True if a function of the program called the calling function, be it by one in C: `map(np.array, rows)`."""
+    code = sys._getframe(2).f_code
+    return bool(code.co_flags & CO_OPTIMIZED) and is_programs(code.co_filename)
 
 
 def is_programs_call(name: str, function: Callable[..., Any]) -> bool:
@@ -399,6 +407,7 @@ REPLACED = [
     *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
     *OF_CLASSES,
     *OF_POLY1D,
+    *OF_MATH,
     *(
         (home, name, os.urandom, _random_bytes(name, os.urandom))
         for home, name in ((os, "urandom"), (random, "_urandom"))
@@ -412,22 +421,28 @@ COUNT, LOCK = [0], RLock()
 
 BY_ORIGINAL = {id(original): replacement for _, _, original, replacement in REPLACED}
 BOUND: list[tuple[dict[str, Any], str, Any]] = []
-"""The names of programs' modules that are replaced: the module's names, the name, NumPy's function."""
+"""The names of programs' modules that are replaced: the module's names, the name, NumPy's function; None for a name
+of Python's, which the module had not."""
 
 
 def replace_in(function: Any) -> None:
-    """Put the replacements in place of what the module of a program's function has imported from NumPy."""
+    """Put the replacements in place of what the module of a program's function has imported from NumPy, and those of
+    Python's `max` and `min` among its names."""
     function = getattr(function, "__func__", getattr(function, "func", function))
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     names, code = getattr(function, "__globals__", None), getattr(function, "__code__", None)
-    if names is None or code is None or not is_programs(code.co_filename):
+    if not COUNT[0] or names is None or code is None or not is_programs(code.co_filename):
         return
     with LOCK:
         for name, value in [*names.items()]:
             if (made := BY_ORIGINAL.get(id(value))) is not None:
                 names[name] = made
                 BOUND.append((names, name, value))
+        for name, made in EXTREMES.items():
+            if name not in names:
+                names[name] = made
+                BOUND.append((names, name, None))
 
 
 def replace() -> None:
@@ -453,7 +468,10 @@ def restore() -> None:
                 HOOKS.scipys.restore()
             while BOUND:
                 names, name, original = BOUND.pop()
-                if names.get(name) is BY_ORIGINAL[id(original)]:
+                if original is None:
+                    if names.get(name) is EXTREMES[name]:
+                        del names[name]
+                elif names.get(name) is BY_ORIGINAL[id(original)]:
                     names[name] = original
 
 

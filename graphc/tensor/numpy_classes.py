@@ -11,7 +11,6 @@ hold is known; else nodes.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +19,18 @@ from typing import Any
 import numpy as np
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import FUNCTIONS, Node
+from graphc.ir.node import Node
 from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons, program_line
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.identity import EFFECTS
 from graphc.ops.questions import Number
 from graphc.startup.hooks import HOOKS
-from graphc.tensor import boundary, elementary
+from graphc.tensor import boundary
 from graphc.tensor.calculus import full
 from graphc.tensor.creation import arange, linspace
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.tensor.joining import concatenate
+from graphc.tensor.python_functions import of_tensors
 from graphc.tensor.shaping import broadcast_arrays, flatten, reshape
 from graphc.trees import leaves, like
 
@@ -125,7 +125,7 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     if self.otypes:  # then NumPy gives the function numbers of Python's
         arrays = [cast(each, {"f": "float64", "b": "bool"}.get(np.dtype(each.dtype).kind, "int64")) for each in arrays]
     shape, flat = arrays[0].type.shape, [flatten(each) for each in arrays]
-    function = _of_tensors(self.pyfunc)
+    function = of_tensors(self.pyfunc)
     if function is not None:
         made = function(*(cast(each, "float64") for each in flat))
     else:
@@ -134,27 +134,6 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     if self.otypes:
         results = [cast(each, str(np.dtype(kind))) for each, kind in zip(results, self.otypes, strict=True)]
     return boundary.owned(like(made, results), (), True)
-
-
-FLOATS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs gamma hypot lgamma log log10 "
-    "log1p log2 pow sin sinh sqrt tan tanh".split()
-)
-"""Functions of Python's math that give floats."""
-NAMES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "fabs": "abs", "lgamma": "gammaln",
-}  # fmt: skip
-
-
-def _of_tensors(function: Any) -> Callable[..., Any] | None:
-    """The function of tensors that computes one of Python's math; None for others."""
-    name = getattr(function, "__name__", "")
-    if name not in FLOATS or getattr(math, name, None) is not function:
-        return None
-    known_as = NAMES.get(name, name)
-    found: Callable[..., Any] = getattr(elementary, known_as, None) or FUNCTIONS["later"](known_as)
-    return found
 
 
 # --- np.ndenumerate -------------------------------------------------------------------------------------------------

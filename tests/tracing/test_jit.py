@@ -209,7 +209,12 @@ MISUSES: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] 
     (lambda x: float(x), (1.0,), TypeError, "float|symbolic"),  # noqa: PLW0108 - of tensors
     (lambda x: [1, 2][x], (1,), TypeError, "int|symbolic"),
     (lambda x: range(x), (1,), TypeError, "int|symbolic"),  # noqa: PLW0108
-    (lambda x: [*map(np.asarray, [x])], (1.0,), GraphTypeError, "has no elements .* it is x, an argument of"),
+    (
+        lambda x: [*map(np._core.multiarray.array, [x])],
+        (1.0,),
+        GraphTypeError,
+        "has no elements .* it is x, an argument of",
+    ),
     (lambda x: "text", (1.0,), GraphTypeError, "result that it returns is no array"),
     (lambda x, how: x, (1.0, "up"), GraphTypeError, "how is 'up' of type str, no array.* static_argnames='how'"),
     (lambda x: x, ({"a": object()},), GraphTypeError, r"x\['a'\] is <object"),

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from math import log10  # noqa: F401 - for PROGRAMS
 from os import urandom
 from typing import Any
 
@@ -62,6 +63,8 @@ np.minimum(x.shape, 3).tolist(), (np.array(x.shape) * 2).tolist(), [w[k] for k i
 w - np.poly1d(np.polyfit(np.arange(len(w)), w, 1))(np.arange(len(w))), (q := np.polynomial.Polynomial(w[:3]))(x), q.deriv()(w), (q * q)(x), (q**3)(0.5), (q - 1).integ()(1.0), q.coef, q.degree(), np.polynomial.Chebyshev(w)(x), np.polynomial.polynomial.polymul(w[:2], w), np.polynomial.Polynomial.fit(np.arange(len(w)), w, 1)(0.5), np.polynomial.polynomial.polyfit(np.arange(len(w)), w, 1, w=w**2 + 1)
 np.add(x, 1, dtype="f8"), np.add(x, 1, dtype="i4", casting="unsafe"), np.multiply(w > 0, 2, dtype="f4"), np.greater(x, 0, dtype=bool), np.power(2, w.clip(0, 3), dtype="f8"), np.add(x.astype("u1"), 1, dtype="u2"), x.astype("f8", order="F")
 (lambda a, b: (np.divmod(w, 2, out=(a, b)), np.modf(w * 0.5, out=(None, b)), a, b))(np.zeros(len(w)), np.zeros(len(w))), np.array([w[0].item(), w.item(1) * 2, x.sum().item() + 1])
+max(w[0], w[1]), min(w[0], w[1], w[2]), max(w), min(x[0]), max([w[0], w[2], w[1]]), max(a * b for a, b in zip(w, w[::-1])), min(map(max, x[0], w)), *map(np.array, (w, x)), max(len(w), 3) * w
+math.sqrt(w[0] ** 2), x * math.cos(w[1]), math.atan2(w[0], w[1]), math.floor(w[0] * 1.5), math.hypot(*w), math.log(abs(w[0]) + 1, 2), math.copysign(2, w[0]), math.isnan(w[0]), log10(w[0] ** 2 + 1), x[math.ceil(abs(w[0])) * 0]
 np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
 """
 """Results of one function of a matrix and a vector of as many columns, in each line."""
@@ -102,11 +105,34 @@ def test_axes_that_are_computed_to_have_one_element_broadcast_for_all_sizes() ->
     assert len(compiled.variants()) == 1
 
 
+def test_pythons_functions_of_numbers_of_special_values() -> None:
+    compiled = graphc.jit(lambda a, b: (max(a, b), min(a, b), max(np.array([a, b])), a * b), mode="interpreted")
+    for a, b in ((np.nan, 1.0), (1.0, np.nan), (np.inf, -np.inf), (2.0, 2.0)):
+        npt.assert_equal(compiled(a, b)[:3], (max(a, b), min(a, b), max(a, b)))
+    domain = graphc.jit(lambda a: (math.log(a), math.sqrt(a - 1), math.exp(1000 + a)), mode="interpreted")
+    npt.assert_equal(domain(0.0), (-np.inf, np.nan, np.inf))  # NumPy's values, where Python raises an error
+    whole = graphc.jit(lambda a: math.floor(a), mode="interpreted")  # noqa: PLW0108 - math.floor is another in a trace
+    assert whole(-2.5) == -3
+    with pytest.raises(GraphValueError, match=r"math.floor\(a\) is no whole number of 64 bits .*test_notebook"):
+        whole(np.nan)
+    assert "max" not in globals() and math.log is _LOG
+    halves = np.array([1, 2], np.float32)
+    assert graphc.jit(lambda x: x * math.sqrt(x[0]) * max(x[0], 0.5), mode="interpreted")(halves).dtype == np.float32
+    npt.assert_array_equal(graphc.lax.fori_loop(0, 3, lambda i, s: max(s, i * 2.0), 1.0), 4.0)
+
+
+_LOG = math.log
+
+
 def test_elements_and_rows_have_derivatives() -> None:
     def cost(w: Any) -> Any:
         a = np.c_[w, w**2]
         b = np.apply_along_axis(lambda r: r / (1 + (r**2).sum()), 1, a)
-        return np.vectorize(lambda u: u * np.sin(u))(b).sum() + np.max([w[0], w[1]]) * np.r_[w, 1].prod()
+        return (
+            np.vectorize(lambda u: u * np.sin(u))(b).sum()
+            + np.max([w[0], w[1]]) * np.r_[w, 1].prod()
+            + max(w[1], w[2]) * math.exp(w[0])
+        )
 
     w = np.array([0.3, -1.2, 0.7])
     slopes = graphc.grad(cost)(w)
@@ -133,13 +159,27 @@ def _flat_written(a: Any) -> Any:
     return a
 
 
+def _tried(a: Any) -> Any:
+    try:
+        return math.sqrt(a)
+    except ValueError:
+        return 0.0
+
+
 WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.r_["c", x, x], r"np.r_\['c', …\] makes a matrix"),
     (lambda x: np.float64(x.sum()), r"as np.float64\(x\) asks for; x.astype\('float64'\)"),
     (lambda x: np.sqrt([x[0], x[1]]), r"as np.sqrt asks for of a list; np.array"),
     (lambda x: np.random.default_rng(0).permutation(x), r"x\[rng.permutation\(len\(x\)\)\]"),
     (lambda x: np.ma.array(x, mask=x < 0), r"np.ma.array asks for; .* np.where\(mask, x, 0\)"),
-    (lambda x: max(x[0], x[1]), r"use np.maximum\(a, b\) or x.max\(\) in place of max, jnp.where"),
+    (lambda x: max(x[0], x[1], key=abs), r"use np.maximum\(a, b\) or x.max\(\) in place of max, jnp.where"),
+    (
+        lambda x: max(x[0], np.arange(3)[1]),
+        r"max of x\[0\], float64, and .*dtype of the one that it is.* np.maximum\(a, b\)",
+    ),
+    (lambda x: min(np.inf, x.astype(int)[0]), r"min of inf and .*, int64, has the dtype of the one that it is"),
+    (lambda x: _tried(x[0]), r"math.sqrt raises an error for some values, which the `try` around it would catch"),
+    (lambda x: float(x[0]), r"leave out float\(…\)"),
     (lambda x: sorted(x)[0], r"use np.sort\(x\) in place of sorted"),
     (lambda x: x + np.random.normal(size=3), r"np.random.normal draws once, while the function is traced"),
     (lambda x: x[np.random.permutation(3)], r"np.random.permutation draws once"),

@@ -1,0 +1,192 @@
+"""Python's own functions of numbers, `math.*`, `max` and `min`, as a traced program calls them with tensors.
+
+    math.log(x.sum())           a node, which is NumPy's value where math.log raises an error: of 0 it is -inf
+    max(level + x[i], 0.0)      a node: the later one where it is larger, else the first
+
+Python asks for the value of a number, or for the truth of a comparison, which a tensor has not. So while a function is
+traced, these functions are others (`creations.replace`): those of `math` in its module, `max` and `min` among the names
+of the program's module. In: their arguments. Out: what Python's own give where these are known, or follow from sizes at
+hand, which is a question; else nodes, which stand for Python's numbers as Python's results do.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dis import Bytecode, get_instructions
+from functools import lru_cache, reduce, wraps
+from itertools import pairwise
+from types import CodeType
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import FUNCTIONS, Node, constant_value, describe, literal
+from graphc.ir.source_lines import PACKAGE, TRACE, program_line
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
+from graphc.ops.identity import checked
+from graphc.ops.questions import Number, found
+from graphc.tensor import boundary, elementary
+from graphc.tensor.handles import UNKNOWN, known
+
+# --- math -------------------------------------------------------------------------------------------------------------
+
+FLOATS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2 expm1 fabs fmod gamma "
+    "hypot lgamma log log10 log1p log2 pow radians sin sinh sqrt tan tanh".split()
+)
+"""Functions of Python's math that give floats."""
+NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "degrees": "rad2deg", "fabs": "abs", "lgamma": "gammaln", "radians": "deg2rad",
+}  # fmt: skip
+WHOLE = "ceil floor trunc".split()
+"""Those that give whole numbers."""
+TESTS = "isfinite isinf isnan".split()
+TOTAL = frozenset("asinh atan atan2 cbrt copysign degrees erf erfc fabs hypot radians tanh".split())
+"""Those that raise no error of numbers."""
+MATHS = {name: own for name in (*FLOATS, *WHOLE, *TESTS) if (own := getattr(math, name, None)) is not None}
+"""Python's own."""
+
+
+def of_tensors(function: Any) -> Callable[..., Any] | None:
+    """The function of tensors that computes one of Python's math that gives floats; None for others."""
+    name = getattr(function, "__name__", "")
+    if name not in FLOATS or getattr(function, "__wrapped__", function) is not MATHS.get(name):
+        return None
+    known_as = NAMES.get(name, name)
+    result: Callable[..., Any] = getattr(elementary, known_as, None) or FUNCTIONS["later"](known_as)
+    return result
+
+
+def is_open(value: Any) -> bool:
+    """True for a number that is computed from values of arguments: nothing says what it is."""
+    if not isinstance(value, Node) or value.ndim or known(value) is not UNKNOWN:
+        return False
+    node = boundary.given(value)
+    return constant_value(node) is None and found(node) is None
+
+
+def is_tried() -> bool:
+    """True if the program called the calling function, or what calls it, in a `try`."""
+    frame = sys._getframe(2)
+    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE):
+        if any(start <= frame.f_lasti < end for start, end in tried(frame.f_code)):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+@lru_cache(maxsize=1024)
+def tried(code: CodeType) -> list[tuple[int, int]]:
+    """The instructions within a `try` of the code: the offset of the first, and of what comes after the last."""
+    names = {each.offset: each.opname for each in get_instructions(code)}
+    handlers = {offset: following for offset, following in pairwise(names) if names[offset] == "PUSH_EXC_INFO"}
+    return [
+        (entry.start, entry.end)
+        for entry in Bytecode(code).exception_entries  # type: ignore[attr-defined]
+        if entry.target in handlers and names[handlers[entry.target]] != "WITH_EXCEPT_START"
+    ]
+
+
+def number(node: Node) -> Node:
+    """A new node that stands for a Python number."""
+    node.__class__ = Number
+    return node
+
+
+def _math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        if not TRACE.depth or not any(map(is_open, args)):
+            return function(*args)
+        nodes = [cast(as_node(each), "float64") for each in boundary.given(args)]
+        if name in TESTS:
+            return elementwise(name, *nodes)
+        if name not in TOTAL and is_tried():
+            raise GraphTypeError(
+                f"math.{name} raises an error for some values, which the `try` around it would catch and compiled code "
+                f"does not raise; compare the value before, by np.where or lax.cond (at {program_line()})"
+            )
+        return number(_whole(name, *nodes) if name in WHOLE else _float(name, nodes))
+
+    return call
+
+
+def _float(name: str, nodes: Sequence[Node]) -> Node:
+    """A function that gives a float, of nodes of float64."""
+    function = of_tensors(MATHS[name])
+    assert function is not None
+    if name == "log" and len(nodes) == 2:
+        made = elementwise("true_div", *(_float("log", [each]) for each in nodes))
+    elif name == "hypot" and len(nodes) != 2:
+        made = reduce(function, nodes, literal(0.0, "float64"))
+    else:
+        made = function(*nodes)
+    return elementwise("add", made, 0.0) if made in nodes else made
+
+
+def _whole(name: str, node: Node) -> Node:
+    """A function that gives a whole number, of a node of float64."""
+    holds = elementwise("less", elementwise("abs", node), 2.0**63)
+    made = cast(elementwise(name, node), "int64")
+    told = describe(node).partition(" (")[0]
+    return checked(made, [cast(holds, "int64")], f"math.{name}({told}) is no whole number of 64 bits", "value")
+
+
+# --- max and min ------------------------------------------------------------------------------------------------------
+
+
+def _extreme(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    relation, of_arrays = ("greater", "nanmax") if name == "max" else ("less", "nanmin")
+
+    def larger(first: Any, later: Any) -> Any:
+        takes = elementwise(relation, later, first) if isinstance(later, Node) or isinstance(first, Node) else None
+        if takes is None or not is_open(takes):
+            return function(first, later)
+        check_one_dtype(name, first, later)
+        made = elementwise("where", takes, later, first)
+        return number(made) if is_number(first) and is_number(later) else made
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not TRACE.depth or kwargs or not args:
+            return function(*args, **kwargs)
+        if len(args) == 1 and isinstance(args[0], Node) and args[0].ndim == 1 and known(args[0]) is UNKNOWN:
+            vector = boundary.given(args[0])
+            if vector.type.dtype[0] != "f":
+                return vector.max() if name == "max" else vector.min()
+            first = vector[0]  # Python keeps a first one that is NaN, and passes over others
+            return elementwise("where", elementwise("isnan", first), first, FUNCTIONS["later"](of_arrays)(vector))
+        items = list(args[0]) if len(args) == 1 else list(args)
+        if not any(map(is_open, items)):
+            return function(items) if items else function(args[0])
+        return reduce(larger, boundary.given(items))
+
+    return call
+
+
+def check_one_dtype(name: str, first: Any, later: Any) -> None:
+    """Raise GraphTypeError where the dtype of the larger number depends on which one it is."""
+    numbers = [each for each in (first, later) if hasattr(each, "dtype") and not is_number(each)]
+    typed = [each.type.dtype if isinstance(each, Node) else str(each.dtype) for each in numbers]
+    if not typed:
+        return
+    dtype = as_node(elementwise("add", first, later)).type.dtype
+    if any(each != dtype for each in typed):
+        told = " and ".join(
+            describe(each).partition(" (")[0] + f", {each.type.dtype}," if isinstance(each, Node) else repr(each)
+            for each in (first, later)
+        )
+        ufunc = {"max": "np.maximum", "min": "np.minimum"}[name]
+        raise GraphTypeError(
+            f"{name} of {told} has the dtype of the one that it is, which is not known while the function is traced; "
+            f"{ufunc}(a, b) has one dtype (at {program_line()})"
+        )
+
+
+REPLACED = [(math, name, own, _math(name, own)) for name, own in MATHS.items()]
+"""The module, the name, Python's own function, and what takes its place while a function is traced."""
+EXTREMES = {name: _extreme(name, getattr(builtins, name)) for name in ("max", "min")}
+"""Those of Python's that compare, by name."""
