@@ -1,4 +1,4 @@
-"""Sums in which all terms but one are 0: that term is added, and no loop looks for it.
+"""Sums in which all terms but one are 0, and extremes of the same kind: that term is added, and no loop looks for it.
 
 In: the statements of a function, as outlined. Out: a loop whose iterations add a number at a place that is chosen, and
 0 at all others, becomes that addition:
@@ -8,15 +8,43 @@ In: the statements of a function, as outlined. Out: a loop whose iterations add 
 
 So sums by group that are written as comparisons, `where(group[:, None] == arange(n), x[:, None], 0).sum(axis=0)`, take
 time for each row, not for each row and group. No bit changes: a sum begins with 0.0, so it is never -0.0, and 0.0 added
-to any other number is that number. The partial sums of threads begin with -0.0, and are added to such a sum.
+to any other number is that number. The partial sums of threads begin with -0.0, and are added to such a sum. The
+largest of numbers that are -inf but at one place, and the smallest of such, are found in the same way.
+
+A comparison may be a factor, `(group[:, None] == arange(n)) * x[:, None]`. The product is 0 where `x` is finite; for a
+row with another number the loop stays:
+
+    if isfinite(x):
+        ...
+    else:
+        for j in independent(n):
+            out[j] = accumulate(out[j], float64(k == j) * x)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from typing import TypeAlias
 
+from graphc.arrays.dtypes import is_float
 from graphc.loopir import ir
-from graphc.loopir.operators import ACCUMULATE, ADD, AND, CASTS, EQ, GE, LT, MUL, NEG, SELECT
+from graphc.loopir.operators import (
+    ACCUMULATE,
+    ACCUMULATE_MAXIMUM,
+    ACCUMULATE_MINIMUM,
+    ADD,
+    AND,
+    CASTS,
+    EQ,
+    GE,
+    ISFINITE,
+    LT,
+    MUL,
+    NEG,
+    SELECT,
+    Operator,
+)
 from graphc.loopir.visit import map_bodies, op_count, read_buffers, replace_vars, stored_buffers, stride
 
 MOST_OPS = 64
@@ -34,9 +62,10 @@ def add_where_chosen(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 
 
 def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
-    """The additions that a loop makes of numbers other than 0, in its order; () for other loops."""
+    """The additions that a loop makes of numbers that change something, in its order; () for other loops."""
     values: dict[ir.Var, ir.Expr] = {}
     by_place: dict[ir.Expr, list[ir.Stmt]] = {}
+    finite: dict[ir.Expr, None] = {}
     stored = stored_buffers(loop.body)
     for stmt in loop.body:
         if isinstance(stmt, ir.Let):
@@ -47,52 +76,70 @@ def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
             continue
         if not isinstance(stmt, ir.Store | ir.Set):
             return ()
-        terms, last = _terms(stmt), 0
-        if not terms:
+        step, terms = _terms(stmt)
+        last = 0
+        if step is None:
             return ()
         for term in (replace_vars(term, values) for term in terms):
-            found = _chosen(term, loop.var)
+            found = _chosen(term, loop.var, step)
             if found is None or not stored.isdisjoint(read_buffers([ir.Let(loop.var, term)])):
                 return ()
-            place, value = found
-            by_place.setdefault(place, []).append(_addition(stmt, value, {**values, loop.var: place}))
+            place, value, factors = found
+            finite |= dict.fromkeys(factors)
+            by_place.setdefault(place, []).append(_addition(stmt, step, value, {**values, loop.var: place}))
             order = [*by_place].index(place)
             if order < last:
                 return ()  # two places may be one
             last = order
-    return tuple(
+    added = tuple(
         ir.If(ir.apply(AND, ir.apply(GE, place, loop.begin), ir.apply(LT, place, loop.size)), tuple(additions))
         for place, additions in by_place.items()
     )
+    if not finite:
+        return added
+    return (ir.If(reduce(partial(ir.apply, AND), (ir.apply(ISFINITE, factor) for factor in finite)), added, (loop,)),)
 
 
-def _terms(stmt: ir.Store | ir.Set) -> list[ir.Expr]:
-    """The numbers that a statement adds to what it changes, one after the other; none where it does something else."""
+NEUTRAL = {ACCUMULATE: (), ACCUMULATE_MAXIMUM: ("-inf",), ACCUMULATE_MINIMUM: ("inf",)}
+"""The steps that are known, with the numbers that change nothing; a sum's are computed in several ways (`_zero`)."""
+
+
+def _terms(stmt: ir.Store | ir.Set) -> tuple[Operator | None, list[ir.Expr]]:
+    """The step by which a statement changes a number, and what it takes into it, one after the other; no step where the
+    statement does something else."""
     target = ir.Load(stmt.buffer, stmt.index) if isinstance(stmt, ir.Store) else stmt.var
     value, terms = stmt.value, list[ir.Expr]()
-    while isinstance(value, ir.Apply) and value.op is ACCUMULATE:
+    step = value.op if isinstance(value, ir.Apply) and value.op in NEUTRAL else None
+    while isinstance(value, ir.Apply) and value.op is step:
         value, term = value.args
         terms.append(term)
-    return terms[::-1] if value == target else []
+    return (step, terms[::-1]) if value == target else (None, [])
 
 
-def _addition(stmt: ir.Store | ir.Set, value: ir.Expr, at: Mapping[ir.Var, ir.Expr]) -> ir.Stmt:
-    """The addition of one number where names stand for these values."""
+def _addition(stmt: ir.Store | ir.Set, step: Operator, value: ir.Expr, at: Mapping[ir.Var, ir.Expr]) -> ir.Stmt:
+    """One step where names stand for these values."""
     value = replace_vars(value, at)
     if isinstance(stmt, ir.Set):
-        return ir.Set(stmt.var, ir.apply(ACCUMULATE, stmt.var, value))
+        return ir.Set(stmt.var, ir.apply(step, stmt.var, value))
     index = replace_vars(stmt.index, at)
-    return ir.Store(stmt.buffer, index, ir.apply(ACCUMULATE, ir.Load(stmt.buffer, index), value))
+    return ir.Store(stmt.buffer, index, ir.apply(step, ir.Load(stmt.buffer, index), value))
 
 
-def _chosen(term: ir.Expr, var: ir.Var) -> tuple[ir.Expr, ir.Expr] | None:
-    """The iteration of a loop in which a term is not 0, and the term there; None where there is no such iteration."""
+Factors: TypeAlias = frozenset[ir.Expr]
+"""Numbers that have to be finite."""
+
+
+def _chosen(term: ir.Expr, var: ir.Var, step: Operator) -> tuple[ir.Expr, ir.Expr, Factors] | None:
+    """The iteration of a loop in which a term changes something, the term there, and the numbers that must be finite
+    for this; None where there is no such iteration."""
     for part in ir.subexpressions(term) if op_count(term) <= MOST_OPS else ():
         if isinstance(part, ir.Apply) and part.op is EQ and part.args[0].dtype == ir.INDEX:
             for one, other in (part.args, part.args[::-1]):
                 place = _place(one, other, var)
-                if place is not None and _is_zero(term, part):
-                    return place, _where_true(term, part)
+                factors = None if place is None else _zero(term, part, NEUTRAL[step] or ZEROS)
+                if place is None or factors is None or any(var in ir.subexpressions(factor) for factor in factors):
+                    continue
+                return place, _where_true(term, part), factors
     return None
 
 
@@ -103,20 +150,42 @@ def _place(counting: ir.Expr, number: ir.Expr, var: ir.Var) -> ir.Expr | None:
     return ir.subtract(number, replace_vars(counting, {var: ir.ZERO}))
 
 
-def _is_zero(expr: ir.Expr, condition: ir.Expr) -> bool:
-    """True where an expression is 0.0 or -0.0 if a condition does not hold."""
+ZEROS = ("0", "0.0", "-0.0", "False")
+NOTHING: Factors = frozenset()
+
+
+def _zero(expr: ir.Expr, condition: ir.Expr, neutral: Sequence[str]) -> Factors | None:
+    """The numbers that must be finite for an expression to be neutral, of a sum either zero, if a condition does not
+    hold; None where it may be another number."""
     if expr == condition:
-        return True
+        return NOTHING
     if isinstance(expr, ir.Const):
-        return expr.text in ("0", "0.0", "-0.0", "False")
+        return NOTHING if expr.text in neutral else None
     if not isinstance(expr, ir.Apply):
-        return False
-    zeros = [_is_zero(arg, condition) for arg in expr.args]
+        return None
     if expr.op is SELECT:
-        return zeros[2] and (zeros[1] or zeros[0])
+        fails = _zero(expr.args[0], condition, ZEROS)
+        parts = [_zero(arg, condition, neutral) for arg in expr.args[1:]]
+        return parts[1] if fails == NOTHING else _all(parts)
+    if neutral is not ZEROS:
+        return None
+    parts = [_zero(arg, condition, neutral) for arg in expr.args]
     if expr.op is AND:
-        return any(zeros)
-    return all(zeros) and (expr.op in (ADD, MUL, NEG) or expr.op in CASTS.values())
+        return NOTHING if NOTHING in parts else None
+    if (
+        expr.op is MUL
+        and None in parts
+        and (zero := next(filter(lambda part: part is not None, parts), None)) is not None
+    ):
+        (factor,) = (arg for arg, part in zip(expr.args, parts, strict=True) if part is None)
+        return zero | {factor} if is_float(expr.dtype) else zero
+    return _all(parts) if expr.op in (ADD, MUL, NEG) or expr.op in CASTS.values() else None
+
+
+def _all(parts: Sequence[Factors | None]) -> Factors | None:
+    """What all parts ask for together."""
+    found = [part for part in parts if part is not None]
+    return NOTHING.union(*found) if len(found) == len(parts) else None
 
 
 def _where_true(expr: ir.Expr, condition: ir.Expr) -> ir.Expr:
@@ -131,4 +200,8 @@ def _where_true(expr: ir.Expr, condition: ir.Expr) -> ir.Expr:
         return args[1]
     if holds and expr.op in CASTS.values():
         return ir.start_const("1", expr.dtype)
+    if expr.op is MUL:
+        ones = [arg == ir.start_const("1", expr.dtype) for arg in args]
+        if any(ones):
+            return args[1] if ones[0] else args[0]
     return ir.Apply(expr.op, args, expr.dtype)

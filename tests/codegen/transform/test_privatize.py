@@ -365,3 +365,27 @@ def test_names_of_functions_of_parts_are_nobodys_else(name: str) -> None:
     expected = [value * vectors[0] * 10, value * vectors[1], value * vectors[2] + 10]
     for result, terms in zip(found, expected, strict=True):
         np.testing.assert_array_equal(result, terms.sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_groups_that_are_compared(dtype: str) -> None:
+    """Sums and extremes by group, chosen by comparisons that are factors or conditions; infinities reach all groups."""
+    group, x, places = T.lvector("group"), T.vector("x", dtype), T.arange(5)
+    chosen = T.eq(group.dimshuffle(0, "x"), places)
+    column = x.dimshuffle(0, "x")
+    outputs = [
+        *((chosen * column).sum(axis=0), (chosen * column * column).sum(axis=0), chosen.sum(axis=0)),
+        *(T.switch(chosen, column, -np.inf).max(axis=0), T.switch(chosen, -column, np.inf).min(axis=0)),
+        T.switch(chosen, column, 0).sum(axis=0),
+    ]
+    f, plain = (graphc.function([group, x], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    rng, tolerance = np.random.default_rng(1), 1e-4 if dtype == "float32" else 1e-12
+    for count in (1, 7, 100, 3000):
+        for share in (0.0, 0.01):
+            values = rng.normal(size=count).astype(dtype)
+            for special in (np.nan, np.inf, -np.inf, -0.0):
+                values[rng.random(count) < share] = special
+            given = rng.integers(-2, 7, count), values
+            with np.errstate(all="ignore"):
+                for got, wanted in zip(f(*given), plain(*given), strict=True):
+                    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
