@@ -210,8 +210,8 @@ def compilations() -> int:
 
 
 _MODULES = """
-    autodiff autograd cache control distributed flatten_util inspection lax layers numpy ops optim optimizers preprocess
-    printing random scan_utils scipy session sparse tensor theano tracing train tree tree_util
+    autodiff autograd cache control distributed flatten_util inspection lax layers nn numpy ops optim optimizers
+    preprocess printing random scan_utils scipy session sparse tensor theano tracing train tree tree_util
 """.split()
 """Modules that a program with a loaded function does without: imported when one is first named."""
 _NAMES = {

@@ -29,7 +29,7 @@ codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize code
 codegen.lapack codegen.sort codegen.fourier codegen.special codegen.call codegen.transform codegen.schedule
 codegen.lower codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
-optimizers numpy autograd scipy theano
+optimizers numpy autograd scipy nn theano
 printing optim session preprocess layers train distributed pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that

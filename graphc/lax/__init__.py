@@ -120,7 +120,7 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def _public(found: Any, package: str) -> Any:
+def as_public(found: Any, package: str) -> Any:
     """Return a function as programs call it: of arrays it computes at once."""
     if not isinstance(found, FunctionType):
         return explained(found, package)
@@ -136,4 +136,4 @@ def _compiled(name: str) -> Any:
 
 if not TYPE_CHECKING:  # which know the names
     globals().update({name: _compiled(name) for name in functional.__all__})
-    __getattr__, __dir__ = lazy_package(__name__, LAZY, _missing, functional.__all__, _public)
+    __getattr__, __dir__ = lazy_package(__name__, LAZY, _missing, functional.__all__, as_public)

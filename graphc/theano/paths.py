@@ -116,10 +116,6 @@ FORMER = _by_path(
 
 JAX = (
     (
-        "graphc.tensor.nnet has jax.nn's functions: relu, gelu, silu, softmax, log_softmax, one_hot and others",
-        "nn",
-    ),
-    (
         "jnp.zeros(count).at[segments].add(x) adds up segments; .multiply, .min and .max stand for the others",
         """
         ops.segment_sum ops.segment_prod ops.segment_min ops.segment_max""",

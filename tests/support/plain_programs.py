@@ -75,9 +75,19 @@ class Writer:
 
     def s_value(self, depth: int) -> str:
         array = self.value(self.rng.choice(ARRAYS), depth)
+
+        def s() -> str:
+            return self.value("s", depth) if depth > 0 else f"{array}.sum()"
+
+        of_python = [
+            lambda: f"max({s()}, {s()})", lambda: f"min({s()}, {array}.max(), {s()})", lambda: f"max({self.value('v', depth)})",
+            lambda: f"({array}.sum() * math.sqrt(abs({s()})))", lambda: f"(math.atan2({s()}, 2) + {array}.mean())",
+            lambda: f"({array}.mean() * math.exp(-abs({s()})))", lambda: f"min(map(max, {self.value('v', depth)}, {self.value('v', depth)}))",
+        ]  # fmt: skip
         return self.pick(
             lambda: f"{array}.sum()", lambda: f"{array}.max()", lambda: f"{self.value('v', depth)}[0]",
             lambda: f"{array}.mean() / {self.value('i', depth)}", lambda: f"({self.value('s', depth)} + 1)",
+            *([] if self.of_sizes else of_python),
         )  # fmt: skip
 
     def i_value(self, depth: int) -> str:

@@ -9,6 +9,7 @@ some arrays what came of it: the same, refused with the line, or what is wrong.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
 import sys
@@ -29,7 +30,7 @@ from tests.support.plain_programs import program
 
 
 def function_of(text: str, xp: Any) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"np": np, "xp": xp, "jit": graphc.jit if xp is jnp else lambda f: f}
+    scope: dict[str, Any] = {"np": np, "xp": xp, "math": math, "jit": graphc.jit if xp is jnp else lambda f: f}
     exec(compile(text, "plain.py", "exec"), scope)
     return scope["f"]
 

@@ -1,0 +1,72 @@
+"""`graphc.nn`: functions under the names of `jax.nn`, against NumPy's formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+from graphc import nn
+
+X = np.array([[-4.0, -1.0, 0.0, 0.3], [2.0, 3.5, 6.5, -0.2]])
+CHOSEN = X > -2
+
+
+def _softmax(x: Any, axis: Any = -1) -> Any:
+    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+FORMULAS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "relu": (nn.relu, np.maximum(X, 0)),
+    "leaky_relu": (lambda x: nn.leaky_relu(x, negative_slope=0.2), np.where(X < 0, 0.2 * X, X)),
+    "gelu": (nn.gelu, X / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3)))),
+    "hard_sigmoid": (nn.hard_sigmoid, np.clip(X + 3, 0, 6) / 6),
+    "hard_swish": (nn.hard_swish, X * np.clip(X + 3, 0, 6) / 6),
+    "soft_sign": (nn.soft_sign, X / (1 + abs(X))),
+    "swish": (nn.swish, X / (1 + np.exp(-X))),
+    "softplus": (nn.softplus, np.log1p(np.exp(X))),
+    "identity": (nn.identity, X),
+    "softmax": (nn.softmax, _softmax(X)),
+    "softmax of all": (lambda x: nn.softmax(x, axis=None), _softmax(X.ravel()).reshape(2, 4)),
+    "softmax where": (lambda x: nn.softmax(x, 0, where=CHOSEN), _softmax(np.where(CHOSEN, X, -np.inf), 0)),
+    "log_softmax": (nn.log_softmax, np.log(_softmax(X))),
+    "logsumexp": (lambda x: nn.logsumexp(x, 1, where=CHOSEN), np.log((np.exp(X) * CHOSEN).sum(1))),
+    "logmeanexp": (
+        lambda x: nn.logmeanexp(x, 1, where=CHOSEN, keepdims=True),
+        np.log((np.exp(X) * CHOSEN).sum(1) / CHOSEN.sum(1))[:, None],
+    ),
+    "log1mexp": (lambda x: nn.log1mexp(abs(x) + 0.1), np.log(1 - np.exp(-abs(X) - 0.1))),
+    "standardize": (lambda x: nn.standardize(x, 0), (X - X.mean(0)) / np.sqrt(X.var(0) + 1e-5)),
+    "standardize by": (lambda x: nn.standardize(x, mean=1.0, variance=2.0), (X - 1) / np.sqrt(2 + 1e-5)),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_functions_of_scores(name: str) -> None:
+    function, want = FORMULAS[name]
+    for made in (function(X), graphc.jit(function, mode="interpreted")(X)):
+        assert made.dtype == want.dtype
+        npt.assert_allclose(made, want, rtol=1e-12, atol=1e-12)
+
+
+def test_one_hot_vectors() -> None:
+    places = np.array([[0, 2], [7, -1]])
+    want = (places[..., None] == np.arange(3)).astype(float)
+    npt.assert_array_equal(nn.one_hot(places, 3), want)
+    assert nn.one_hot(places, 3, dtype=np.int32).dtype == np.int32
+    npt.assert_array_equal(nn.one_hot(places, 3, axis=0), np.moveaxis(want, -1, 0))
+    npt.assert_array_equal(nn.one_hot(places, 3, axis=-2), np.moveaxis(want, -1, -2))
+    with pytest.raises(np.exceptions.AxisError):
+        nn.softmax(X, axis=2)
+
+
+def test_slopes_at_zero_are_those_below() -> None:
+    slopes = graphc.grad(lambda x: (nn.relu(x) + nn.leaky_relu(x)).sum(), mode="interpreted")(
+        np.array([-1.0, 0.0, 1.0])
+    )
+    npt.assert_allclose(slopes, [0.01, 0.01, 2.0])
