@@ -6,6 +6,8 @@ that source by `language.bind_source`, where a quotient by 0 is no error, and no
     gammainc(k, x)        P = x**k e**-x / gamma(k + 1) * sum of x**n / ((k + 1) ... (k + n)), x <= k   (DLMF 8.7.1)
                           1 - P by a continued fraction beyond (8.9.2), by Temme's expansion for large k (8.12)
     betainc(a, b, x)      by a continued fraction (DLMF 8.17.22)
+    gammaincinv, betaincinv, stdtrit     by Newton's method on logarithms, where the functions are concave
+    pdtrik, bdtrik, nbdtrik              by bisection
     erfinv(x)             by Halley's steps on erf, and Newton's on log(erfc)
     kve(v, x)             the integral of exp(-x (cosh(t) - 1)) cosh(v t) by the trapezoidal rule (DLMF 10.32.9)
     i0e(x), i1e(x)        by their series, and the asymptotic ones beyond 20 (DLMF 10.25.2, 10.40.1)
@@ -68,7 +70,8 @@ def deviance(x: Number, mean: Number, gap: Number) -> Number:
                 break
             total = following
         return total
-    return x * log(x / mean) - gap
+    ratio = x / mean
+    return x * (log(x) - log(mean) if isinf(ratio) else log(ratio)) - gap
 
 
 def stirling(z: Number) -> Number:
@@ -80,38 +83,38 @@ def stirling(z: Number) -> Number:
     return (1.0 / 12.0 - w * (1.0 / 360.0 - w * tail)) / z
 
 
-def poisson(k: Number, x: Number) -> Number:
-    """x**k e**-x / gamma(k + 1)."""
+def log_poisson(k: Number, x: Number) -> Number:
+    """The logarithm of x**k e**-x / gamma(k + 1)."""
     if k < 1.0:
-        return exp(k * log(x) - x - gammaln(k + 1.0))
-    return exp(-stirling(k) - deviance(k, x, k - x)) / sqrt(6.283185307179586 * k)
+        return k * log(x) - x - log_gamma_next(k)
+    return -stirling(k) - deviance(k, x, k - x) - 0.5 * log(6.283185307179586 * k)
 
 
-def binomial(a: Number, b: Number, x: Number, y: Number) -> Number:
-    """x**a y**b / B(a, b), where y is 1 - x."""
+def log_binomial(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """The logarithm of x**a y**b / B(a, b), where y is 1 - x."""
     n = a + b
     gap = a * y - b * x  # a - n x
     spread = deviance(a, n * x, gap) + deviance(b, n * y, -gap)
-    return sqrt(a / n * b / 6.283185307179586) * exp(stirling(n) - stirling(a) - stirling(b) - spread)
+    return 0.5 * log(a / n * b / 6.283185307179586) + stirling(n) - stirling(a) - stirling(b) - spread
 
 
 # --- the incomplete gamma function ------------------------------------------------------------------------------------
 
 
 def gamma_series(k: Number, x: Number) -> Number:
-    """P by its series."""
+    """P by its series, without the density before it."""
     term = 1.0
     total = 1.0
     for n in range(1, 2000000):
         term = term * (x / (k + float64(n)))
         total = total + term
         if term < 1e-17 * total:
-            return poisson(k, x) * total
+            return total
     return nan
 
 
 def gamma_fraction(k: Number, x: Number) -> Number:
-    """Q = 1 - P by its continued fraction, from the front (Lentz)."""
+    """Q = 1 - P by its continued fraction, from the front (Lentz), without the density before it."""
     b = x + 1.0 - k
     c = 1e300
     d = 1.0 / b
@@ -126,7 +129,7 @@ def gamma_fraction(k: Number, x: Number) -> Number:
         c = 1e-300 if c == 0.0 else c
         total = total * (c * d)
         if fabs(c * d - 1.0) < 3e-16:
-            return poisson(k, x) * k * total
+            return k * total
     return nan
 
 
@@ -174,6 +177,11 @@ def log_gamma_1p(k: Number) -> Number:
     return k * (0.42278433509846713 + k * total) - log1p(k)
 
 
+def log_gamma_next(k: Number) -> Number:
+    """log(gamma(1 + k)) for k that is not negative."""
+    return log_gamma_1p(k) if k < 1.0 else gammaln(k + 1.0)
+
+
 def gamma_upper_of_small(k: Number, x: Number) -> Number:
     """Q for k and x about 1 and below, where P may be nearly 1: 1 - x**k / gamma(k + 1), less the rest of a series."""
     term = 1.0
@@ -197,6 +205,19 @@ def gamma_temme(k: Number, x: Number, sign: Number) -> Number:
     return 0.5 * erfc(sign * copysign(sqrt(spread), mu)) + sign * rest
 
 
+def log_incomplete_gamma(k: Number, x: Number, is_upper: bool) -> Number:
+    """The logarithm of Q where is_upper, else of P, for positive numbers."""
+    sign = 1.0 if is_upper else -1.0
+    if k > 1e8:
+        return log(gamma_temme(k, x, sign))
+    if is_upper and x < 1.1 and (k < 0.75 * x if x > 0.5 else k < -0.4 / log(x)):
+        return log(gamma_upper_of_small(k, x))
+    is_lower = x < k + 1.0
+    factor = gamma_series(k, x) if is_lower else gamma_fraction(k, x)
+    size = log_poisson(k, x) + log(factor)
+    return size if is_lower != is_upper else log1p(-exp(size))
+
+
 def incomplete_gamma(k: Number, x: Number, is_upper: bool) -> Number:
     """Q where is_upper, else P."""
     sign = 1.0 if is_upper else -1.0
@@ -206,15 +227,7 @@ def incomplete_gamma(k: Number, x: Number, is_upper: bool) -> Number:
         return 0.5 - 0.5 * sign
     if x == 0.0 or isinf(k):
         return 0.5 + 0.5 * sign
-    if k > 1e8:
-        return gamma_temme(k, x, sign)
-    if is_upper and x < 1.1 and (k < 0.75 * x if x > 0.5 else k < -0.4 / log(x)):
-        return gamma_upper_of_small(k, x)
-    if x < k + 1.0:
-        lower = gamma_series(k, x)
-        return 1.0 - lower if is_upper else lower
-    upper = gamma_fraction(k, x)
-    return upper if is_upper else 1.0 - upper
+    return exp(log_incomplete_gamma(k, x, is_upper))
 
 
 def gammainc(k: Number, x: Number) -> Number:
@@ -225,12 +238,71 @@ def gammaincc(k: Number, x: Number) -> Number:
     return incomplete_gamma(k, x, True)
 
 
+def inverse_gamma(k: Number, share: Number, rest: Number, is_upper: bool) -> Number:
+    """x where Q, where is_upper, or P is `share`, at most 1/2, and the other one `rest`: Newton's method for the
+    logarithm of the share, over log(x) or, where it is nearly linear in x, over x. Both are concave for k >= 1."""
+    lower = rest if is_upper else share
+    least = exp((log(lower) + log_gamma_next(k)) / k)
+    x = least
+    if k >= 1.0:
+        z = ndtri(share)
+        cube = 1.0 - 1.0 / (9.0 * k) + (-z if is_upper else z) / (3.0 * sqrt(k))
+        x = k * cube * cube * cube if cube > 0.1 else least
+    elif least < 1e-17:
+        return least
+    elif is_upper:
+        size = -log(share) - gammaln(k)
+        x = size - (1.0 - k) * log(size) if size > 1.0 else least
+    for _ in range(100):
+        size = log_incomplete_gamma(k, x, is_upper)
+        slope = exp(log_poisson(k, x) + log(k) - size)
+        step = (log(share) - size) / (-slope if is_upper else slope)
+        if is_upper and x > 1.0:
+            after = x + x * step
+            x = after if after > 0.3 * x else 0.3 * x
+        else:
+            x = x * exp(step)
+        if fabs(step) <= 1e-9 / (1.0 + slope):
+            break
+    return x
+
+
+def gammaincinv(k: Number, p: Number) -> Number:
+    if isnan(k) or isnan(p) or k < 0.0 or p < 0.0 or p > 1.0:
+        return nan
+    if not (p > 0.0 and p < 1.0):
+        return 0.0 if p == 0.0 else inf
+    if k == 0.0 or isinf(k):
+        return nan
+    return inverse_gamma(k, p, 1.0 - p, False) if p <= 0.5 else inverse_gamma(k, 1.0 - p, p, True)
+
+
+def gammainccinv(k: Number, q: Number) -> Number:
+    if isnan(k) or isnan(q) or k < 0.0 or q < 0.0 or q > 1.0:
+        return nan
+    if not (q > 0.0 and q < 1.0):
+        return 0.0 if q == 1.0 else inf
+    if k == 0.0 or isinf(k):
+        return nan
+    return inverse_gamma(k, q, 1.0 - q, True) if q <= 0.5 else inverse_gamma(k, 1.0 - q, q, False)
+
+
 # --- the incomplete beta function -------------------------------------------------------------------------------------
 
 
+def log_a_beta(a: Number, b: Number) -> Number:
+    """log(a B(a, b)), as accurate as a is near 0."""
+    n = a + b
+    if n < 1.0:
+        return log_gamma_1p(a) + log1p(a / b) + log_gamma_1p(b) - log_gamma_1p(n)
+    if b < 16.0:
+        return log_gamma_next(a) + gammaln(b) - gammaln(n)
+    return log_gamma_next(a) - (b - 0.5) * log1p(a / b) - a * (log(n) - 1.0) + stirling(b) - stirling(n)
+
+
 def beta_fraction(a: Number, b: Number, x: Number, y: Number) -> Number:
-    """I(a, b, x), where y is 1 - x, by a continued fraction from the front (Lentz), of which no term cancels up to the
-    mean (Didonato and Morris, Algorithm 708, 1992, equation 9)."""
+    """The logarithm of I(a, b, x), where y is 1 - x, by a continued fraction from the front (Lentz), of which no term
+    cancels up to the mean (Didonato and Morris, Algorithm 708, 1992, equation 9)."""
     gap = a * y - b * x + 1.0
     total = a * gap / (a + 1.0)
     c = total
@@ -244,8 +316,30 @@ def beta_fraction(a: Number, b: Number, x: Number, y: Number) -> Number:
         c = below + top / c
         total = total * (c * d)
         if fabs(c * d - 1.0) < 3e-16:
-            return binomial(a, b, x, y) / total
+            return log_binomial(a, b, x, y) - log(total)
     return nan
+
+
+def beta_series(a: Number, b: Number, x: Number) -> Number:
+    """The logarithm of I(a, b, x) where it is nearly 0, for small a and for b x about 1 and below (DLMF 8.17.7)."""
+    term = 1.0
+    total = 0.0
+    for n in range(1, 200):
+        term = term * ((float64(n) - b) / float64(n) * x)
+        total = total + term / (a + float64(n))
+        if fabs(term) < 1e-17:
+            break
+    return a * log(x) - log_a_beta(a, b) + log1p(a * total)
+
+
+def log_incomplete_beta(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """The logarithm of I(a, b, x), where y is 1 - x, for positive numbers."""
+    if x * (a + b + 2.0) < a + 1.0:
+        return beta_fraction(a, b, x, y)
+    upper = beta_fraction(b, a, y, x)
+    if upper > -0.1:
+        upper = beta_series(b, a, y)
+    return log(-expm1(upper))
 
 
 def incomplete_beta(a: Number, b: Number, x: Number, y: Number) -> Number:
@@ -260,10 +354,7 @@ def incomplete_beta(a: Number, b: Number, x: Number, y: Number) -> Number:
         return 1.0 if y == 0.0 else 0.0
     if x == 0.0 or y == 0.0:
         return 1.0 if y == 0.0 else 0.0
-    if x * (a + b + 2.0) < a + 1.0:
-        return beta_fraction(a, b, x, y)
-    upper = beta_fraction(b, a, y, x)
-    return beta_fraction(a, b, x, y) if upper > 0.9 else 1.0 - upper
+    return exp(log_incomplete_beta(a, b, x, y))
 
 
 def betainc(a: Number, b: Number, x: Number) -> Number:
@@ -272,6 +363,35 @@ def betainc(a: Number, b: Number, x: Number) -> Number:
 
 def betaincc(a: Number, b: Number, x: Number) -> Number:
     return incomplete_beta(b, a, 1.0 - x, x)
+
+
+def inverse_beta(a: Number, b: Number, share: Number) -> Number:
+    """x / (1 - x) where I(a, b, x) is `share`, at most 1/2: Newton's method for its logarithm over that of the odds, of
+    which it is a concave function, below share = odds**a / (a B(a, b))."""
+    least = exp((log(share) + log_a_beta(a, b)) / a)
+    if least * (b + 1.0) < 1e-17:
+        return least
+    odds = least
+    if a > 1.0 and b > 1.0:  # Abramowitz and Stegun 26.5.22
+        z = -ndtri(share)
+        lean = 1.0 / (2.0 * b - 1.0) - 1.0 / (2.0 * a - 1.0)
+        width = 2.0 / (1.0 / (2.0 * a - 1.0) + 1.0 / (2.0 * b - 1.0))
+        part = (z * z - 3.0) / 6.0
+        inner = width + part if width + part > 0.0 else 0.0
+        w = z * sqrt(inner) / width
+        odds = a / b * exp(-2.0 * (w - lean * (part + 0.8333333333333334 - 2.0 / (3.0 * width))))
+        odds = odds if odds > least else least
+    for _ in range(200):
+        x = odds / (1.0 + odds)
+        y = 1.0 / (1.0 + odds)
+        size = log_incomplete_beta(a, b, x, y)
+        slope = exp(log_binomial(a, b, x, y) - size)
+        step = (log(share) - size) / slope
+        after = odds * exp(step)
+        odds = after if after > least else least
+        if fabs(step) <= 1e-9 / (1.0 + slope):
+            break
+    return odds
 
 
 def stdtr(df: Number, t: Number) -> Number:
@@ -289,6 +409,53 @@ def stdtr(df: Number, t: Number) -> Number:
     return tail if t < 0.0 else 1.0 - tail
 
 
+def betaincinv(a: Number, b: Number, p: Number) -> Number:
+    if isnan(a) or isnan(b) or isnan(p) or a <= 0.0 or b <= 0.0 or p < 0.0 or p > 1.0:
+        return nan
+    if not (p > 0.0 and p < 1.0):
+        return p
+    if isinf(a) or isinf(b):
+        return nan
+    if p <= 0.5:
+        odds = inverse_beta(a, b, p)
+        return odds / (1.0 + odds)
+    return 1.0 / (1.0 + inverse_beta(b, a, 1.0 - p))
+
+
+def betainccinv(a: Number, b: Number, q: Number) -> Number:
+    if isnan(a) or isnan(b) or isnan(q) or a <= 0.0 or b <= 0.0 or q < 0.0 or q > 1.0:
+        return nan
+    if not (q > 0.0 and q < 1.0):
+        return 1.0 - q
+    if isinf(a) or isinf(b):
+        return nan
+    if q <= 0.5:
+        return 1.0 / (1.0 + inverse_beta(b, a, q))
+    odds = inverse_beta(a, b, 1.0 - q)
+    return odds / (1.0 + odds)
+
+
+def stdtrit(df: Number, p: Number) -> Number:
+    if isnan(df) or isnan(p) or df <= 0.0 or p < 0.0 or p > 1.0:
+        return nan
+    if not (p > 0.0 and p < 1.0):
+        return inf  # SciPy's
+    if df > 1e9:
+        z = ndtri(p)
+        return z if isinf(df) else z + z * (z * z + 1.0) / (4.0 * df)
+    tail = p if p < 0.5 else 1.0 - p
+    if tail == 0.5:
+        return 0.0
+    if tail <= 0.25:
+        root = exp((log(2.0 * tail) + log_a_beta(0.5 * df, float64(0.5))) / df)
+        if root > 1e-9:
+            root = sqrt(inverse_beta(0.5 * df, float64(0.5), 2.0 * tail))
+        size = sqrt(df) / root
+    else:
+        size = sqrt(df) * sqrt(inverse_beta(float64(0.5), 0.5 * df, 1.0 - 2.0 * tail))
+    return -size if p < 0.5 else size
+
+
 # --- the inverse of the error function --------------------------------------------------------------------------------
 
 
@@ -304,7 +471,11 @@ def inverse_erf(q: Number, c: Number) -> Number:
             if fabs(step) <= 1e-9 * fabs(t):
                 break
         return t
-    size = -log(c)
+    return inverse_erfc_of_log(-log(c))
+
+
+def inverse_erfc_of_log(size: Number) -> Number:
+    """t where erfc(t) is e**-size, at most 0.2."""
     t = sqrt(size - 0.5 * log(3.141592653589793 * size))
     for _ in range(12):
         scaled = erfcx(t)
@@ -333,6 +504,79 @@ def ndtri(p: Number) -> Number:
     if p <= 0.5:
         return -1.4142135623730951 * inverse_erf(1.0 - 2.0 * p, 2.0 * p)
     return 1.4142135623730951 * inverse_erf(2.0 * p - 1.0, 2.0 * (1.0 - p))
+
+
+def ndtri_exp(y: Number) -> Number:
+    if isnan(y) or y > 0.0:
+        return nan
+    if y > -0.5:
+        return -ndtri(-expm1(y))
+    if y > -2.5:
+        return ndtri(exp(y))
+    return y if isinf(y) else -1.4142135623730951 * inverse_erfc_of_log(-(y + 0.6931471805599453))
+
+
+# --- inverses by counts -----------------------------------------------------------------------------------------------
+
+
+def is_count_below(share: Number, k: Number, kind: Number, a: Number, b: Number) -> Number:
+    """1 where the distribution function at k is below `share`, else 0: of Poisson's law of mean `a` (kind 0), of the
+    binomial one of `a` trials (1), or of the negative one (2)."""
+    if kind == 0.0:
+        lower = exp(log_incomplete_gamma(k + 1.0, a, share <= 0.5))
+    elif kind == 1.0:
+        lower = (
+            incomplete_beta(a - k, k + 1.0, 1.0 - b, b) if share <= 0.5 else incomplete_beta(k + 1.0, a - k, b, 1.0 - b)
+        )
+    else:
+        lower = incomplete_beta(a, k + 1.0, b, 1.0 - b) if share <= 0.5 else incomplete_beta(k + 1.0, a, 1.0 - b, b)
+    if isnan(lower):
+        return nan
+    is_below = lower < share if share <= 0.5 else lower > 1.0 - share
+    return 1.0 if is_below else 0.0
+
+
+def inverse_count(share: Number, kind: Number, a: Number, b: Number, most: Number) -> Number:
+    """k, not above `most`, where the distribution function is `share`, by bisection; 0 where it is larger at 0."""
+    low = 0.0
+    high = 0.0
+    found = is_count_below(share, high, kind, a, b)
+    while found == 1.0 and high < most:
+        low = high
+        high = 2.0 * high + 1.0
+        high = high if high < most else most
+        found = is_count_below(share, high, kind, a, b) if high < most else 0.0
+    if isnan(found):
+        return nan
+    for _ in range(1100):
+        k = 0.5 * (low + high)
+        if high - low <= 4e-16 * high:
+            break
+        if is_count_below(share, k, kind, a, b) == 1.0:
+            low = k
+        else:
+            high = k
+    return k
+
+
+def pdtrik(p: Number, m: Number) -> Number:
+    if isnan(p) or p < 0.0 or p >= 1.0 or isnan(m) or m < 0.0 or isinf(m):
+        return nan
+    return 0.0 if p == 0.0 or m == 0.0 else inverse_count(p, float64(0.0), m, float64(0.0), float64(1e100))
+
+
+def bdtrik(p: Number, n: Number, share: Number) -> Number:
+    if isnan(p) or p < 0.0 or p > 1.0 or not n > 0.0 or isinf(n) or not (share > 0.0 and share < 1.0):
+        return nan
+    if not (p > 0.0 and p < 1.0):
+        return p * n
+    return inverse_count(p, float64(1.0), n, share, n)
+
+
+def nbdtrik(p: Number, n: Number, share: Number) -> Number:
+    if isnan(p) or p < 0.0 or p >= 1.0 or not n > 0.0 or isinf(n) or not (share > 0.0 and share < 1.0):
+        return nan
+    return 0.0 if p == 0.0 else inverse_count(p, float64(2.0), n, share, float64(1e100))
 
 
 # --- modified Bessel functions ----------------------------------------------------------------------------------------
