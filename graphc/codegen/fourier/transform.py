@@ -31,7 +31,7 @@ from typing import Any
 from graphc.codegen.fourier.api import DTYPES
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.typed import F32, F64, I64, Bool, Ptr, vector
+from graphc.codegen.llvm.typed import F32, F64, I64, Ptr, vector
 from graphc.ops.lines import LANES, RADICES
 
 KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
@@ -90,23 +90,46 @@ def put(array: Ptr, place: I64, number: Complex, lanes: int = 1) -> None:
 
 
 @function("noinline")
-def fourier_roots(code: Code, order: I64, count: I64, is_squared: I64, roots: Ptr) -> None:
-    """Write e**(-2 pi i k / order) for the numbers k below count, or for their squares."""
-    with code.count(0, count) as number:
-        k = (is_squared != 0).choose(number * number % order, number)
-        quarter = (k * 8 + order) // (order * 2)
-        x = (k * 4 - quarter * order).to(F64) * (pi / 2) / order.to(F64)
-        square = x * x
-        sine = x + x * square * series(square, [(-1) ** n / factorial(2 * n + 1) for n in range(1, 10)])
-        cosine = square * series(square, [(-1) ** n / factorial(2 * n) for n in range(1, 10)]) + 1.0
-        is_odd = (quarter & 1) != 0
-        re, im = is_odd.choose(sine, cosine), is_odd.choose(cosine, sine)
-        is_left, is_below = ((quarter + 1) & 2) != 0, (quarter & 2) == 0
-        put(roots, number, Complex(negated_when(is_left, re), negated_when(is_below, im)))
+def fourier_roots(code: Code, order: I64, roots: Ptr) -> None:
+    """Write e**(-2 pi i k / order) for the numbers k below the order. One of them gives others: eight where quarters
+    are whole numbers of places, else two."""
+    quarter = order // 4
+    with code.when(order == quarter * 4):
+        with code.count(0, order // 8 + 1) as k:
+            cosine, sine = cosine_and_sine((k * 4).to(F64), order)
+            left, below = cosine * -1.0, sine * -1.0
+            put(roots, (k == 0).choose(k, order - k), Complex(cosine, sine))
+            put(roots, k, Complex(cosine, below))
+            put(roots, quarter - k, Complex(sine, left))
+            put(roots, quarter + k, Complex(below, left))
+            put(roots, quarter * 2 - k, Complex(left, below))
+            put(roots, quarter * 2 + k, Complex(left, sine))
+            put(roots, quarter * 3 - k, Complex(below, cosine))
+            put(roots, quarter * 3 + k, Complex(sine, cosine))
+        code.ret()
+    with code.count(0, order // 2 + 1) as k:
+        one = root(k, order)
+        put(roots, (k == 0).choose(k, order - k), Complex(one.re, one.im * -1.0))
+        put(roots, k, one)
 
 
-def negated_when(condition: Bool, x: Any) -> Any:
-    return condition.choose(x * -1.0, x)
+def root(k: I64, order: I64) -> Complex:
+    """e**(-2 pi i k / order), by the angle to the next axis."""
+    quarter = (k * 8 + order) // (order * 2)
+    cosine, sine = cosine_and_sine((k * 4 - quarter * order).to(F64), order)
+    is_odd = (quarter & 1) != 0
+    re, im = is_odd.choose(sine, cosine), is_odd.choose(cosine, sine)
+    is_left, is_below = ((quarter + 1) & 2) != 0, (quarter & 2) == 0
+    return Complex(is_left.choose(re * -1.0, re), is_below.choose(im * -1.0, im))
+
+
+def cosine_and_sine(quarters: F64, order: I64) -> tuple[F64, F64]:
+    """Of (pi / 2) quarters / order, which is an eighth of the circle at most."""
+    x = quarters * (pi / 2) / order.to(F64)
+    square = x * x
+    sine = x + x * square * series(square, [(-1) ** n / factorial(2 * n + 1) for n in range(1, 10)])
+    cosine = square * series(square, [(-1) ** n / factorial(2 * n) for n in range(1, 10)]) + 1.0
+    return cosine, sine
 
 
 def series(x: Any, coefficients: Sequence[float]) -> Any:
@@ -142,40 +165,71 @@ def small_transform(x: Sequence[Complex], roots: Sequence[Complex]) -> list[Comp
 
 @cache
 def stage(radix: int, lanes: int) -> Function[..., None]:
-    """One radix of a transform of a length: `done` are behind, `left` before it, and their product is the length."""
+    """One radix of a transform of a length: `done` are behind, `left` before it, and their product is the length. The
+    lanes are of as many lines, or of `width` numbers that follow each other in one."""
 
     @function("noinline", name=f"fourier_stage_{radix}_{lanes}")
-    def write(code: Code, x: Ptr, y: Ptr, roots: Ptr, left: I64, done: I64) -> None:
+    def write(code: Code, x: Ptr, y: Ptr, roots: Ptr, left: I64, done: I64, width: I64) -> None:
         own = [get(roots, left * done * j).spread(lanes) for j in range(radix)]
+        run = done // width
         with code.count(0, left) as j:
             turns = [get(roots, done * j * k).spread(lanes) for k in range(1, radix)]
-            with code.count(0, done) as q:
-                given = [get(x, done * (left * r + j) + q, lanes) for r in range(radix)]
+            with code.count(0, run) as q:
+                given = [get(x, run * (left * r + j) + q, lanes) for r in range(radix)]
                 first, *rest = small_transform(given, own)
-                put(y, done * j * radix + q, first, lanes)
+                put(y, run * j * radix + q, first, lanes)
                 for k, (number, turn) in enumerate(zip(rest, turns, strict=True), 1):
-                    put(y, done * (j * radix + k) + q, number * turn, lanes)
+                    put(y, run * (j * radix + k) + q, number * turn, lanes)
 
     return write
 
 
 @cache
 def stages(lanes: int) -> Function[..., Ptr]:
-    """A transform of a product of RADICES, from an array with the help of another; the one that has it."""
+    """What is left of a transform of a product of RADICES, from an array with the help of another; the one that has
+    it."""
 
     @function("noinline", name=f"fourier_stages_{lanes}")
-    def write(code: Code, n: I64, roots: Ptr, x: Ptr, y: Ptr) -> Ptr:
-        here, there, left, done = code.variable(x), code.variable(y), code.variable(n), code.variable(I64.of(1))
+    def write(code: Code, n: I64, roots: Ptr, x: Ptr, y: Ptr, first: I64, width: I64) -> Ptr:
+        here, there, left, done = code.variable(x), code.variable(y), code.variable(n // first), code.variable(first)
         for radix in RADICES:
             with code.loop() as going:
                 going.leave.when(left.value % radix != 0)
                 left.value = left.value // radix
-                stage(radix, lanes)(code, here.value, there.value, roots, left.value, done.value)
+                stage(radix, lanes)(code, here.value, there.value, roots, left.value, done.value, width)
                 done.value = done.value * radix
                 here.value, there.value = there.value, here.value
         return here.value
 
     return write
+
+
+@function("noinline")
+def fourier_alone(code: Code, n: I64, roots: Ptr, x: Ptr, y: Ptr) -> Ptr:
+    """The transform of a line. Behind a first radix of LANES, as many numbers have the same roots, and go together."""
+    with code.when((n % LANES != 0) | (n < LANES * LANES)):
+        code.ret(stages(1)(code, n, roots, x, y, I64.of(1), I64.of(1)))
+    left = n // LANES
+    with code.count(0, left) as j:
+        first, *rest = small_transform([get(x, left * r + j) for r in range(LANES)], [])
+        turned = [first, *(number * get(roots, j * k) for k, number in enumerate(rest, 1))]
+        for k, number in enumerate(turned):
+            y.at(j * (2 * LANES) + k, F64).store(number.re)
+            y.at(j * (2 * LANES) + (LANES + k), F64).store(number.im)
+    found = stages(LANES)(code, n, roots, y, x, I64.of(LANES), I64.of(LANES))
+    other = (found == x).choose(y, x)
+    with code.count(0, left) as j:
+        for k in range(LANES):
+            at = found.at(j * (2 * LANES) + k, F64)
+            put(other, j * LANES + k, Complex(at.load(F64), at.at(LANES, F64).load(F64)))
+    return other
+
+
+def transform_of(code: Code, lanes: int, n: I64, roots: Ptr, x: Ptr, y: Ptr) -> Ptr:
+    """The transform of lines, in one of both arrays."""
+    if lanes == 1:
+        return fourier_alone(code, n, roots, x, y)
+    return stages(lanes)(code, n, roots, x, y, I64.of(1), I64.of(1))
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -204,7 +258,8 @@ def fourier_length(code: Code, n: I64) -> I64:
 @function("noinline optsize")
 def fourier_chirp(code: Code, n: I64, length: I64, chirp: Ptr, roots: Ptr, image: Ptr, x: Ptr, y: Ptr) -> None:
     """Write the chirp, and the transform of its conjugate, around 0, over the length."""
-    fourier_roots(code, n * 2, n, I64.of(1), chirp)
+    with code.count(0, n) as k:
+        put(chirp, k, root(k * k % (n * 2), n * 2))
     with code.count(0, length * 2) as place:
         x.at(place, F64).store(F64.of(0.0))
     with code.count(0, n) as k:
@@ -213,7 +268,7 @@ def fourier_chirp(code: Code, n: I64, length: I64, chirp: Ptr, roots: Ptr, image
         put(x, k, conjugate)
         with code.when(k > 0):
             put(x, length - k, conjugate)
-    found, scale = stages(1)(code, length, roots, x, y), F64.of(1.0) / length.to(F64)
+    found, scale = fourier_alone(code, length, roots, x, y), F64.of(1.0) / length.to(F64)
     with code.count(0, length) as k:
         put(image, k, get(found, k).times(scale))
 
@@ -239,13 +294,13 @@ def lines(dtype: str, lanes: int) -> Function[..., None]:
                 put(here, k, get(here, k, lanes) * get(chirp, k).spread(lanes), lanes)
             with code.count(n * (2 * lanes), length * (2 * lanes)) as k:
                 here.at(k, F64).store(F64.of(0.0))
-        found = code.variable(stages(lanes)(code, length, roots, here, there))
+        found = code.variable(transform_of(code, lanes, length, roots, here, there))
         with code.when(is_convolved):
             other = (found.value == here).choose(there, here)
             with code.count(0, length) as k:
                 product = get(found.value, k, lanes) * get(image, k).spread(lanes)
                 put(found.value, k, Complex(product.re, product.im * -1.0), lanes)
-            found.value = stages(lanes)(code, length, roots, found.value, other)
+            found.value = transform_of(code, lanes, length, roots, found.value, other)
             with code.count(0, n) as k:
                 one = get(found.value, k, lanes)
                 put(found.value, k, Complex(one.re, one.im * -1.0) * get(chirp, k).spread(lanes), lanes)
@@ -277,7 +332,7 @@ def _write(
     there = here.at(is_many.choose(length * (2 * LANES), length * 2), F64)
     image = there.at(is_many.choose(length * (2 * LANES), length * 2), F64)
     chirp = image.at(length * 2, F64)
-    fourier_roots(code, length, length, I64.of(0), roots)
+    fourier_roots(code, length, roots)
     with code.when(length != n):
         fourier_chirp(code, n, length, chirp, roots, image, here, there)
     whole = count - count % LANES
