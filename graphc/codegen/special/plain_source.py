@@ -1,4 +1,4 @@
-"""The source of the special functions of plain.py, for objects that have nothing of SciPy's.
+"""The source of the special functions of plain.py and plain_shares.py, for objects that have nothing of SciPy's.
 
 In: names of routines of api.PROTOTYPES. Out: text in the generated language, and the prototypes of its functions: the
 routines under the same names, which call functions of numbers.
@@ -26,9 +26,9 @@ PREFIX = "gc_plain_"
 
 @cache
 def definitions() -> dict[str, ast.FunctionDef]:
-    """The functions of plain.py by name."""
-    tree = ast.parse(Path(__file__).with_name("plain.py").read_text("utf-8"))
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    """The functions of both files by name."""
+    trees = [ast.parse(Path(__file__).with_name(f"{name}.py").read_text("utf-8")) for name in ("plain_shares", "plain")]
+    return {node.name: node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def is_plain(routine: str) -> bool:
