@@ -28,6 +28,8 @@ from graphc.startup.imports import import_numpy, importing
 from graphc.startup.versions import VERSION, warn_of_versions
 
 HOOKS.modules = {
+    "pairs": "graphc.ops.pairs",
+    "complexes": "graphc.tensor.linalg.complexes",
     "absent": "graphc.theano.paths",
     "array_function": "graphc.tensor.dispatch",
     "at": "graphc.control.updates",

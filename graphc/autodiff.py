@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from graphc.arrays.dtypes import can_cast_safely, is_float
+from graphc.arrays.dtypes import can_cast_safely, is_float, is_inexact
 from graphc.errors import (
     ArgumentError,
     CostError,
@@ -34,7 +34,7 @@ from graphc.errors import (
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
 from graphc.ir.call_errors import explained
-from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
+from graphc.ir.node import OPS, Complex, Guard, Node, describe, literal, make, next_serial, pair, variable
 from graphc.ir.sizes import shapes_differ
 from graphc.ir.source_lines import lazy_format, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
@@ -440,7 +440,7 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
     given = dict(known_grads or {})
     if cost is None and not given:
         raise GradientError("grad needs a cost or known_grads")
-    if cost is not None and (not isinstance(cost, Node) or cost.ndim):
+    if cost is not None and (not isinstance(cost, Node) or cost.ndim or type(cost) is Complex):
         label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
         raise CostError(f"the cost must be a floating scalar, not {label}")
     if cost is not None and cost not in given:
@@ -463,15 +463,15 @@ def _like(structure: Any, parts: Sequence[Node]) -> Any:
 
 def _as_cotangent(node: Node, value: Any) -> Node:
     """Return `value` as a node of the rank of `node`, cast to its dtype where that is wider; floating for integers."""
-    dtype = node.type.dtype if is_float(node.type.dtype) else options.floatX
+    dtype = node.type.dtype if is_inexact(node.type.dtype) else options.floatX
     cotangent = value if isinstance(value, Node) else literal(value, dtype)
     if (
-        is_float(cotangent.type.dtype)
+        is_inexact(cotangent.type.dtype)
         and cotangent.type.dtype != dtype == node.type.dtype
         and can_cast_safely(cotangent.type.dtype, dtype)
     ):
         cotangent = cast(cotangent, dtype)
-    if not is_float(cotangent.type.dtype):
+    if not is_inexact(cotangent.type.dtype):
         raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")
     return cotangent
@@ -507,7 +507,7 @@ def of_sizes_of(node: Node, cotangent: Node) -> Node:
 def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
     if cotangent.type.is_same(node.type):
         return
-    other = is_float(node.type.dtype) and node.type.dtype != cotangent.type.dtype
+    other = is_inexact(node.type.dtype) and node.type.dtype != cotangent.type.dtype
     if other or shapes_differ(node.type.shape, cotangent.type.shape):
         raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
 
@@ -550,7 +550,7 @@ def _why(gradient: Absent) -> str:
 
 
 def _zeros_of(target: Node) -> Node:
-    return zeros(target.type.dtype if is_float(target.type.dtype) else options.floatX, target.type.shape)
+    return zeros(target.type.dtype if is_inexact(target.type.dtype) else options.floatX, target.type.shape)
 
 
 def _gradients(
@@ -569,7 +569,21 @@ def _gradients(
         if not isinstance(target, Node):
             raise GraphTypeError(f"{target!r} is not a node of the graph")
     mention([*seeds, *targets])
-    seeds, targets, constants = _within_branches(seeds, targets, list(constants))
+    constants = list(constants)
+    if any(type(node) is Complex for node in (*seeds, *targets, *constants)):
+        return _of_complex(seeds, targets, constants, disconnected, replace)
+    return _of_real(seeds, targets, constants, disconnected, replace)
+
+
+def _of_real(
+    seeds: Mapping[Node, Node],
+    targets: Sequence[Node],
+    constants: Sequence[Node],
+    disconnected: Disconnected,
+    replace: bool,
+) -> list[Node | Absent]:
+    """`_gradients` of real nodes."""
+    seeds, targets, constants = _within_branches(seeds, targets, constants)
     held_shifts = hold_shifts(list(seeds), [*targets, *constants])
     if held_shifts:
         seeds = {held_shifts[node]: cotangent for node, cotangent in seeds.items()}
@@ -604,6 +618,45 @@ def _gradients(
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     found = [_result(target, cotangents, reached, disconnected) for target in targets]
     return _each_made(found, release) if held_shifts else found
+
+
+def _of_complex(
+    seeds: Mapping[Node, Node],
+    targets: Sequence[Node],
+    constants: Sequence[Node],
+    disconnected: Disconnected,
+    replace: bool,
+) -> list[Node | Absent]:
+    """`_gradients` where a node is complex: of its parts. The cotangent of x + iy is that of x less i times that of y,
+    so that the gradient of an analytic function's real part is its derivative."""
+    own: dict[Node, Node] = {}
+    for node, cotangent in seeds.items():
+        if type(node) is Complex:
+            own[node.args[0]] = HOOKS.pairs.real_of(cotangent)
+            own[node.args[1]] = elementwise("neg", HOOKS.pairs.imag_of(cotangent))
+        else:
+            own[node] = cotangent
+    halves = [node.args if type(node) is Complex else (node,) for node in targets]
+    held = [part for node in constants for part in (node.args if type(node) is Complex else (node,))]
+    # a target that depends on the seeds by one part has zeros for the other one
+    found = iter(_gradients(own, [part for half in halves for part in half], held, "ignore", replace))
+    made: list[Node | Absent] = []
+    for target, half in zip(targets, halves, strict=True):
+        parts = [next(found) for _ in half]
+        absent = [part for part in parts if isinstance(part, Absent)]
+        if len(absent) == len(parts) or any(part.is_null for part in absent):
+            if not any(part.is_null for part in absent):
+                _tell(f"the cost does not depend on {describe(target)}", _MEANT, disconnected)
+            made.append(absent[0])
+        elif len(parts) == 1:
+            made.append(parts[0])
+        else:
+            re, im = (_zeros_of(part) if isinstance(g, Absent) else g for part, g in zip(half, parts, strict=True))
+            made.append(pair(re, elementwise("neg", im)))
+    return made
+
+
+_MEANT = 'where that is meant, graphc.grad(…, disconnected_inputs="ignore") gives zeros'
 
 
 def _each_made(found: Sequence[Node | Absent], change: Callable[[list[Node]], Sequence[Node]]) -> list[Node | Absent]:
@@ -708,8 +761,7 @@ def _result(
     if target in reached:
         return _zeros_of(target)
     computed = "it is computed anew where it is written: differentiate by what it is made of, and take the part after"
-    meant = 'where that is meant, graphc.grad(…, disconnected_inputs="ignore") gives zeros'
-    _tell(f"the cost does not depend on {describe(target)}", computed if target.args else meant, disconnected)
+    _tell(f"the cost does not depend on {describe(target)}", computed if target.args else _MEANT, disconnected)
     return DisconnectedType()()
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import NUMPY_DTYPES, Array, as_array, natural_dtype
+from graphc.arrays.dtypes import COMPLEX, NUMPY_DTYPES, Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
@@ -261,10 +261,21 @@ def shared(
         return own_variable(as_array(value, "uint64", what), (2,), name, made=HOOKS.shared_generator)
     if isinstance(value, Node):
         raise GraphTypeError(f"{what}: {describe(value)} is symbolic; a shared variable begins with a value")
-    array = as_array(value, natural_dtype(value, what), what)
+    dtype = natural_dtype(value, what)
+    if dtype in COMPLEX:
+        return _complex(np.asarray(value, dtype), name, broadcastable, shape, what)
+    array = as_array(value, dtype, what)
     sizes = _static_sizes(array.ndim, broadcastable, shape, what)
     _check_static(sizes, array, what)
     return own_variable(array if borrow else array.copy(), sizes, name, strict, allow_downcast)
+
+
+def _complex(array: Array, name: str | None, broadcastable: Any, shape: Any, what: str) -> Any:
+    """A complex tensor over a shared variable that holds its parts: `get_value` and `set_value` are those of it."""
+    sizes = _static_sizes(array.ndim, broadcastable, shape, what)
+    _check_static(sizes, array, what)
+    parts = HOOKS.pairs.parts_in(array)
+    return HOOKS.pairs.from_parts(own_variable(parts.copy(), (*sizes, 2), name))
 
 
 def deep_copy(value: Any, memo: dict[int, Any]) -> Any:

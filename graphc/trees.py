@@ -38,12 +38,14 @@ class Registered:
 
     children(value): the parts, named by the suffix that a program writes to access each, and what else there is, which
     is compared and hashed. restored(rest, parts): the value again. fields: where the parts and the rest are attributes,
-    and the class takes both by name, their names; None for other classes.
+    and the class takes both by name, their names; None for other classes. kind: the class in structures, if it is
+    another one.
     """
 
     children: Callable[[Any], tuple[dict[str, Any], Any]]
     restored: Callable[[Any, list[Any]], Any]
     fields: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    kind: type | None = None
 
 
 REGISTERED: dict[type, Registered] = {}
@@ -67,6 +69,11 @@ def leaves(tree: Any) -> list[Any]:
     return flatten(tree)[0]
 
 
+def has_kind(kind: type, form: Structure) -> bool:
+    """True if a structure has a tree of a class in it."""
+    return isinstance(form, tuple) and any(part is kind or has_kind(kind, part) for part in form)
+
+
 def structure(tree: Any) -> Structure:
     """A tree without its leaves, comparable and hashable."""
     return flatten(tree)[1]
@@ -84,8 +91,9 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
         found.append(tree)
         return LEAF
     if kind not in _USUAL and kind in REGISTERED:
-        named, rest = REGISTERED[kind].children(tree)
-        return (kind, tuple(named), rest, exact_kind(rest), *_several(named.values(), found))
+        known = REGISTERED[kind]
+        named, rest = known.children(tree)
+        return (known.kind or kind, tuple(named), rest, exact_kind(rest), *_several(named.values(), found))
     if kind is dict or isinstance(tree, dict):
         keys = ordered(tree)
         told = keys if _TEXT.issuperset(map(type, keys)) else (keys, exact_kind(keys))
@@ -268,7 +276,7 @@ def _registered_parts(tree: Any) -> Callable[[Any], Sequence[Any] | None]:
     own, rest = children_of(tree)
 
     def parts_of(other: Any) -> Sequence[Any] | None:
-        if type(other) is not type(tree):
+        if REGISTERED.get(type(other)) is not REGISTERED[type(tree)]:
             return None
         theirs, others = children_of(other)
         return [*theirs.values()] if theirs.keys() == own.keys() and others == rest else None
@@ -333,6 +341,8 @@ def outline(tree: Any) -> str:
     parts = _parts(tree)
     if parts is None or tree is None:
         return "*" if parts is None else "None"
+    if "" in parts:
+        return outline(parts[""])
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{key!r}: {outline(part)}" for key, part in tree.items()) + "}"
     if type(tree) is list or type(tree) is tuple:

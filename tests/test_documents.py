@@ -27,7 +27,7 @@ README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 FIRST_DAY = ROOT / "docs" / "first_day.md"
 SOURCE = ROOT / "docs" / "source.md"
-PAGES = "how_it_works.md loops.md branches.md jit.md numpy.md nets.md random.md scipy.md sparse.md layers.md"
+PAGES = "how_it_works.md loops.md branches.md jit.md numpy.md nets.md random.md complex.md scipy.md sparse.md layers.md"
 PROGRAMS = [ROOT / "docs" / name for name in PAGES.split()]
 CHAPTERS = [
     ROOT / "docs" / "tutorial" / f"{name}.md" for name in "curve likelihood network equation kalman numpy ship".split()

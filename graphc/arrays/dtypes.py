@@ -23,7 +23,9 @@ from graphc.startup.versions import Digest
 
 DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
 """The supported dtypes. Family and width are read from the name, since the compile process has no NumPy to ask."""
-NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
+"""The dtypes of complex tensors, which are pairs of real ones (ops/pairs.py), and the dtypes of their parts."""
+NUMPY_DTYPES = {name: np.dtype(name) for name in (*DTYPES, *COMPLEX)}
 BOOL, SIGNED, UNSIGNED, FLOATS = (
     tuple([name for name in DTYPES if name.rstrip("0123456789") == family])
     for family in ("bool", "int", "uint", "float")
@@ -32,7 +34,7 @@ INTEGERS = SIGNED + UNSIGNED
 NUMBERS = INTEGERS + FLOATS
 DISCRETE = BOOL + INTEGERS
 
-Scalar = bool | int | float
+Scalar = bool | int | float | complex
 """A Python number, which is weak in type promotion (NEP 50)."""
 
 
@@ -51,8 +53,8 @@ def check_dtype(dtype: object) -> str:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
     except TypeError as error:
         raise GraphTypeError(f"{dtype!r} is not a dtype") from error
-    if name not in DTYPES:
-        raise GraphTypeError(f"dtype {name} is not supported; graphc has {', '.join(DTYPES)}")
+    if name not in NUMPY_DTYPES:
+        raise GraphTypeError(f"dtype {name} is not supported; graphc has {', '.join(NUMPY_DTYPES)}")
     return str(name)
 
 
@@ -102,12 +104,17 @@ def _made_of(value: Any) -> np.dtype[Any] | None:
         return None
 
 
-SHOWN = {name: Dtype(name) for name in DTYPES}
+SHOWN = {name: Dtype(name) for name in NUMPY_DTYPES}
 """The dtype objects that user code gets."""
 
 
 def is_float(dtype: str) -> bool:
     return dtype in FLOATS
+
+
+def is_inexact(dtype: str) -> bool:
+    """True of floats and of complex numbers."""
+    return dtype in FLOATS or dtype in COMPLEX
 
 
 def lowest(dtype: str) -> str:
@@ -130,7 +137,9 @@ def itemsize(dtype: str) -> int:
 
 def promote(*operands: str | Scalar) -> str:
     """The dtype NumPy computes in for these operands: dtype names are strong, Python scalars weak (NEP 50)."""
-    if all(isinstance(o, str | bool | float) or 0 <= o < 128 for o in operands):  # a larger int may overflow a dtype
+    if all(
+        isinstance(o, str | bool | float | complex) or 0 <= o < 128 for o in operands
+    ):  # a larger int may overflow a dtype
         return _promote(tuple(o if isinstance(o, str) else type(o) for o in operands))
     return _result_type(*operands)
 
@@ -162,14 +171,14 @@ def floating(dtype: str) -> str:
 
     NumPy's rule, except that float32 replaces float16 (8-bit arguments).
     """
-    if dtype in FLOATS:
+    if dtype in FLOATS or dtype in COMPLEX:
         return dtype
     return "float32" if itemsize(dtype) < 4 else "float64"
 
 
 def accumulator(dtype: str) -> str:
     """The dtype of a sum or product of elements of `dtype`: NumPy's rule, integers widen to 64 bits."""
-    if dtype in FLOATS:
+    if dtype in FLOATS or dtype in COMPLEX:
         return dtype
     return "uint64" if dtype in UNSIGNED else "int64"
 
@@ -217,7 +226,7 @@ def as_array(
     if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
         raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
     array = _numbers(value, what)
-    if allow_downcast or array.dtype == dtype:
+    if (allow_downcast and array.dtype.kind != "c") or array.dtype == dtype:
         _check_defined(array, dtype, what)
         with np.errstate(all="ignore"):
             return _ready(array, np.dtype(dtype))
@@ -225,10 +234,9 @@ def as_array(
     if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
         with np.errstate(over="ignore"):
             return _ready(array, np.dtype(dtype))
-    raise GraphTypeError(
-        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it with "
-        f"np.asarray(value).astype({dtype!r})" + (f", or {allowed_by}" if allowed_by else "")
-    )
+    convert = f"convert it with np.asarray(value).astype({dtype!r})" + (f", or {allowed_by}" if allowed_by else "")
+    remedy = "np.asarray(value).real is its real part" if array.dtype.kind == "c" else convert
+    raise GraphTypeError(f"{what}: {_describe(value)} cannot become {dtype} without loss; {remedy}")
 
 
 def listed(sizes: Any) -> tuple[Any, ...]:
@@ -264,12 +272,12 @@ def _numbers(value: Any, what: str) -> Array:
     except (TypeError, ValueError) as error:
         wrong = GraphValueError if isinstance(error, ValueError) else GraphTypeError
         raise wrong(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
-    if array.dtype.name in DTYPES:
+    if array.dtype.name in NUMPY_DTYPES:
         return array
     if array.dtype == object and not array.ndim and (state := _state_of(value)) is not None:
         return state
     if array.dtype.kind in "fc":
-        raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
+        raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(NUMPY_DTYPES)}")
     if (
         array.size
         and all(isinstance(item, int) for item in array.flat)

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import fits, is_float
+from graphc.arrays.dtypes import fits, is_float, promote
 from graphc.autodiff import pulled_back
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.body import item, opened
-from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
+from graphc.ir.node import FUNCTIONS, OPS, Complex, Node, constant_value, describe, make, variable
 from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.questions import Number
 from graphc.ops.shape import broadcast_to
-from graphc.trees import as_list
+from graphc.trees import as_list, has_kind, leaves, like, structure
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
@@ -46,7 +46,12 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
             f"ifelse: the branches must have as many results; one has {_describe_results(then_branch)}, the other "
             f"{_describe_results(else_branch)}"
         )
-    results = choose("ifelse", condition, then, orelse)
+    if has_kind(Complex, structure((then, orelse))):
+        kinds = [promote(as_node(a).type.dtype, as_node(b).type.dtype) for a, b in zip(then, orelse, strict=True)]
+        then, orelse = ([as_node(a, dtype) for a, dtype in zip(side, kinds, strict=True)] for side in (then, orelse))
+        results = like(then, choose("ifelse", condition, leaves(then), leaves(orelse)))
+    else:
+        results = choose("ifelse", condition, then, orelse)
     for node in results:
         node.name = name if len(results) == 1 else node.name
     return type(then_branch)(results) if several[0] else results[0]

@@ -17,6 +17,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, Guard, Node, Size, describe, literal, next_serial, variable
+from graphc.ir.pairs import with_pairs
 from graphc.ir.source_lines import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.identity import Frame, attached
@@ -50,6 +51,7 @@ def scan(
         >>> last.eval(), sums.eval()
         (array(6.), array([1., 3., 6.]))
     """
+    init, xs = with_pairs(init), with_pairs(xs)
     since, states = next_serial(), _states(init)
     rows = [as_node(leaf) for leaf in leaves(xs)]
     count = _count(rows, length)
@@ -91,6 +93,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
     """
     begin, end = (_bound(name, value) for name, value in (("lower", lower), ("upper", upper)))
     count = sizes.maximum(sizes.subtract(sizes.as_size(end), sizes.as_size(begin)), 0)
+    init = with_pairs(init)
     since, states = next_serial(), [State(begin, (-1,)), *_states(init)]
 
     def call(past: list[list[Node]]) -> Returned:
@@ -113,6 +116,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
         >>> while_loop(lambda x: x < 100, lambda x: 2 * x, T.constant(3)).eval()
         array(192)
     """
+    init = with_pairs(init)
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
@@ -169,9 +173,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     """Call all branches on the operands and select among their results: by truth for `cond`, by number for `switch`."""
-    given = [map_leaves(as_node, operand) for operand in operands]
+    given = [map_leaves(as_node, with_pairs(operand)) for operand in operands]
     named = {f"operand {number}": each for number, each in enumerate(given)}
-    first, *others = [_trace(by, branch, which, **named) for branch in branches]
+    first, *others = [with_pairs(_trace(by, branch, which, **named)) for branch in branches]
     for branch, other in zip(branches[1:], others, strict=True):
         if structure(other) != structure(first):
             raise GraphTypeError(
@@ -261,6 +265,7 @@ def _checked_length(row: Node, count: Size) -> Node:
 
 def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
     """The leaves of the carry that a step returns. Raises GraphTypeError if it changes its structure."""
+    other = with_pairs(other)
     if structure(tree) != structure(other):
         raise GraphTypeError(
             f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "

@@ -36,10 +36,11 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.cache import files
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir.node import Array
+from graphc.ir.pairs import OF_PAIRS
 from graphc.shared import SharedVariable, own_variable, shared
 from graphc.startup.hooks import HOOKS
 from graphc.startup.versions import DIGITS, digest_of
-from graphc.trees import leaves
+from graphc.trees import REGISTERED, leaves
 
 FIRST = b"graphc 3 "
 """The first bytes of a file: the name, and the version of the format."""
@@ -326,6 +327,8 @@ def encoded(tree: Any, what: str) -> Any:
         if wrong is not None:
             raise GraphcError(f"{what}: the key {wrong!r} of a dict is neither text nor a whole number")
         return ["dict", *([key, encoded(value, what)] for key, value in tree.items())]
+    if REGISTERED.get(kind) is OF_PAIRS:
+        return ["complex"]
     if leaves(tree) == [tree]:
         return ["leaf"]
     raise GraphcError(f"{what}: a {kind.__name__} cannot be saved; tuples, lists and dicts can")
@@ -338,4 +341,6 @@ def decoded(row: Sequence[Any]) -> Any:
         return {key: decoded(value) for key, value in parts}
     if kind in ("tuple", "list"):
         return {"tuple": tuple, "list": list}[kind](map(decoded, parts))
+    if kind == "complex":
+        return HOOKS.pairs.value_of(0j)
     return {"none": None, "leaf": 0}[kind]

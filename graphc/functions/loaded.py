@@ -39,6 +39,7 @@ from graphc.functions.callables import Function, Mode
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
 from graphc.functions.native import Compiled
 from graphc.ir.node import CONSTANT, Array, Node, variable
+from graphc.ir.pairs import extra_axes
 from graphc.ir.source_lines import Where, Words
 from graphc.ir.types import FrozenArray
 from graphc.ir.walk import Graph, substitute
@@ -281,6 +282,8 @@ class LoadedCalls(Direct):
 
     def _add(self, header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
         """Make the native entry points for the calls of a variant, where it has any."""
+        if has_complex(row["arguments"]) or has_complex(row["results"]):
+            return  # native entry points take no complex arrays
         args, kwargs, static, given = arguments_of(header, row)
         results, kernel = decoded(row["results"]), function.kernel
         if len(given) != len(kernel.inputs) or len(leaves(results)) != len(kernel.outputs):
@@ -341,13 +344,20 @@ def _direct() -> Any:
     return vectorcall_type(LoadedCalls)
 
 
+def has_complex(row: Any) -> bool:
+    """True if there is a complex tensor in a tree of a header."""
+    return isinstance(row, list) and (row == ["complex"] or any(map(has_complex, row)))
+
+
 def arguments_of(
     header: Mapping[str, Any], row: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any], tuple[int, ...], list[Any]]:
     """Return arguments of the form of a variant, by position and by name, the static positions, and other leaves."""
     count = len(row["leaves"]) // 2
-    given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
-    placed, named = like(decoded(row["arguments"]), given)
+    form = decoded(row["arguments"])
+    rows = zip(row["leaves"][:count], row["leaves"][count:], extra_axes(form), strict=True)
+    given = [_example(*each) for each in rows]
+    placed, named = like(form, given)
     args = list(placed)
     total = len(args) + len(row["static"])
     static = tuple(sorted({number % total for number in header["static"][0] if -total <= number < total}))
@@ -356,11 +366,11 @@ def arguments_of(
     return args, {**named, **dict(row["fixed"])}, static, given
 
 
-def _example(kind: Any, is_scalar: bool) -> Any:
-    """An argument of a kind. is_scalar: a number of NumPy's."""
+def _example(kind: Any, is_scalar: bool, extra: int) -> Any:
+    """An argument of a kind. is_scalar: a number of NumPy's. extra: 1 for the parts of complex numbers."""
     if isinstance(kind, str):
         return NUMBERS[kind](0)
-    array = np.zeros((0,) * kind[1], kind[0])
+    array = np.zeros((*(0,) * (kind[1] - extra), *(2,) * extra), kind[0])
     return array[()] if is_scalar else array
 
 

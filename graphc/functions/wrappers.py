@@ -15,7 +15,15 @@ from typing import Any
 
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
-from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
+from graphc.errors import (
+    ArgumentError,
+    AssertionFailed,
+    GraphcError,
+    GraphTypeError,
+    GraphValueError,
+    IndexOutOfBounds,
+    ShapeError,
+)
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
 from graphc.functions.native import Lowered
@@ -27,7 +35,7 @@ from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin
 from graphc.ops.scan import SCAN, loop_of
 from graphc.startup.record import replace
-from graphc.trees import leaves, like, outline, paths, reader, up_to
+from graphc.trees import is_nested, leaves, like, outline, paths, reader, up_to
 
 
 class Wrapper(Function):
@@ -137,7 +145,7 @@ def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any
 
 
 def _is_record_of_tree(item: Any) -> bool:
-    return isinstance(item, In) and not isinstance(item.variable, Node)
+    return isinstance(item, In) and (not isinstance(item.variable, Node) or is_nested(item.variable))
 
 
 def _records(item: In) -> list[In]:
@@ -224,6 +232,8 @@ class Nested(Wrapper):
         for a value of another structure."""
         try:
             return read(value)
+        except GraphcError:
+            raise
         except ValueError:
             wanted = f"must be {outline(tree)}, with values for the asterisks"
             raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None

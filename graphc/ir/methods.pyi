@@ -63,10 +63,10 @@ class Methods:
         """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0."""
 
     def conj(self) -> Node:
-        """`x` itself, bools as int8: graphc has no complex dtypes."""
+        """The complex conjugate: of real numbers themselves, of bools as int8."""
 
     def conjugate(self) -> Node:
-        """`x` itself, bools as int8: graphc has no complex dtypes."""
+        """The complex conjugate: of real numbers themselves, of bools as int8."""
 
     def copy(self, name: str | None = None) -> Node:
         """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""

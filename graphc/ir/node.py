@@ -21,12 +21,12 @@ import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
+from graphc.arrays.dtypes import COMPLEX as COMPLEX_DTYPES, NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
 from graphc.ir.source_lines import (
@@ -59,9 +59,12 @@ from graphc.ir.symbol import (
 )
 from graphc.ir.types import (
     Argument as Argument,
+    Body as Body,
     FrozenArray as FrozenArray,
+    Guard as Guard,
     Interned,
     Laws as Laws,
+    Lowering as Lowering,
     Sample as Sample,
     Samples as Samples,
     Scratchpad,
@@ -133,46 +136,6 @@ class TupleType(Type):
 def tuple_of(parts: Sequence[Type]) -> TupleType:
     """The type of a node whose results have these types."""
     return TupleType("tuple", (), tuple(parts))
-
-
-@record()
-class Guard:
-    """A condition on sizes that is checked before its node runs. `message` may contain {left} and {right}, which become
-    the values; it may be a lazy text (`lazy_text`). `error` selects the class of the error."""
-
-    left: Size
-    relation: Literal["==", "<=", "<"]
-    right: Size
-    message: str
-    error: Literal["shape", "index", "assertion", "value"] = "shape"
-
-
-class Lowering:
-    """The base class of the records in lowering.py, which describe an op as loops."""
-
-    __slots__ = ()
-
-
-class Body:
-    """A graph inside a node: results over parameters and nothing else. Interned, like nodes: equal bodies are one
-    object. Values from outside are parameters too, bound to the node's operands (`body.close`).
-
-    checks: of a rewritten body, the guards it had before it was rewritten; None otherwise. verified: it has passed
-    `ir.verify`.
-    """
-
-    __slots__ = ("__weakref__", "checks", "params", "results", "verified")
-
-    def __init__(
-        self, params: tuple[Node, ...], results: tuple[Node, ...], checks: tuple[Guard, ...] | None = None
-    ) -> None:
-        self.params, self.results, self.checks, self.verified = params, results, checks, False
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return HOOKS.reduced(self)
 
 
 Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
@@ -269,6 +232,13 @@ CONSTANT = define_op(
 )
 PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="A parameter of a body.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
+
+
+def _complex_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    return Type("complex64" if args[0].type.dtype == "float32" else "complex128", args[0].type.shape)
+
+
+COMPLEX = define_op("complex", _complex_infer, lambda node, re, im: re + 1j * im, _no_lowering, doc="(ops/pairs.py)")
 
 _owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
 
@@ -685,8 +655,18 @@ class Constant(Node, metaclass=Leaves):
     """Theano's other name."""
 
 
+class Complex(Node):
+    """A complex tensor: its arguments are the real and the imaginary part. It is no argument of another node. In trees
+    it has one leaf, a tensor of floats with a last axis of two. `ops/pairs.py` gives it its methods."""
+
+    __slots__ = ()
+
+
 NODES = Interned()
 """All interned nodes."""
+
+
+_ORDINARY = frozenset((Node, Scalar, Constant))
 
 
 def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
@@ -697,11 +677,17 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     found: Node | None = NODES.get(key)
     if found is not None:
         return found if TRACE.strict is None else TRACE.strict(found)
-    if any(isinstance(arg, Proxy) for arg in arguments):
-        return make(op, list(map(plain, arguments)), attrs)
+    if not _ORDINARY.issuperset(map(type, arguments)):
+        if any(isinstance(arg, Proxy) for arg in arguments):
+            return make(op, list(map(plain, arguments)), attrs)
+        if Complex in map(type, arguments):
+            return HOOKS.pairs.on(op, arguments, attributes)
     kind = op.infer(arguments, attributes)
-    is_scalar = TRACE.depth and not kind.shape and op is not CONSTANT
-    node = (Constant if op is CONSTANT else Scalar if is_scalar else Node)(op, arguments, attributes, kind)
+    if kind.dtype in COMPLEX_DTYPES and op is not COMPLEX:
+        raise GraphTypeError(f"{op.name}: a tensor of {kind.dtype} is a pair of real ones, and none of its own")
+    is_scalar = TRACE.depth and not kind.shape and op is not CONSTANT and op is not COMPLEX
+    chosen = Constant if op is CONSTANT else Complex if op is COMPLEX else Scalar if is_scalar else Node
+    node = chosen(op, arguments, attributes, kind)
     if is_scalar:
         TRACE.scalars.append(node)
     NODES[key] = node
@@ -717,7 +703,7 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
     if found is not None:
         return found
     same = len(args) == len(node.args) and all(map(_keeps_type, args, node.args))
-    if not same or node.is_tuple or node.op.version:
+    if not same or node.op is COMPLEX or node.is_tuple or node.op.version:
         return make(node.op, args, node.attrs)
     new = NODES[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
     return new
@@ -747,8 +733,16 @@ _first = itemgetter(0)
 
 
 def literal(value: Any, dtype: str | None = None) -> Node:
-    """The constant node of a value."""
-    return make(CONSTANT, (), {"value": FrozenArray.of(np.asarray(value, dtype=dtype))})
+    """The constant node of a value; of a complex one the pair of its parts."""
+    array = np.asarray(value, dtype=dtype)
+    if array.dtype.kind == "c":
+        return pair(*(literal(np.ascontiguousarray(part).reshape(array.shape)) for part in (array.real, array.imag)))
+    return make(CONSTANT, (), {"value": FrozenArray.of(array)})
+
+
+def pair(re: Node, im: Node) -> Node:
+    """The complex tensor of these parts, floats of one dtype and shape."""
+    return make(COMPLEX, (re, im))
 
 
 def size_leaf(owner: str | None, axis: int) -> Node:
@@ -759,11 +753,15 @@ def size_leaf(owner: str | None, axis: int) -> Node:
 def leaf_type(dtype: str, sizes: Sequence[Size | None], owner: str | None) -> Type:
     """The type of a leaf; each size given as None becomes a new size leaf."""
     shape = tuple(size_leaf(owner, axis) if size is None else size for axis, size in enumerate(sizes))
+    if dtype in COMPLEX_DTYPES:
+        raise GraphTypeError(f"{owner or 'a variable'}: a tensor of {dtype} is a pair of real ones, and no leaf")
     return Type(check_dtype(dtype), shape)
 
 
 def variable(dtype: str, sizes: Sequence[Size | None], name: str | None = None) -> Node:
     """A fresh input, given at each call. Sizes given as None are known only then."""
+    if dtype in COMPLEX_DTYPES:
+        return HOOKS.pairs.complex_variable(dtype, sizes, name)
     kind = leaf_type(dtype, sizes, name)
     return Node(INPUT, (), {"type": kind}, kind, name)
 

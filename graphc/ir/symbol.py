@@ -210,7 +210,7 @@ class Symbol(Methods):
         number = FUNCTIONS["asked_number"](self)
         if number is not None:
             return complex(number)
-        raise self._has_no_value(f"has no value {_meanwhile()}, and graphc has no complex dtypes")
+        raise self._has_no_value(f"has no value {_meanwhile()}")
 
     def _number(self, wanted: str, refused: str) -> Any:
         """The Python number of a constant, or of sizes at hand. Raises GraphTypeError for any other tensor."""
@@ -388,7 +388,7 @@ def unwritten(name: str, read: Callable[[Any], T]) -> T:
 WRITES = {
     "shape": "x = x.reshape(shape) is a tensor of another shape", "dtype": "x = x.astype(dtype) is a tensor of another",
     "flat": "T.set_subtensor(x[:], value) is a changed copy", "real": "T.set_subtensor(x[:], value) is a changed copy",
-    "strides": "a tensor has no memory", "imag": "graphc has no complex dtypes",
+    "strides": "a tensor has no memory", "imag": "T.set_subtensor(x[:], value) is a changed copy",
 }  # fmt: skip
 """Attributes that programs assign, with what to write instead."""
 
@@ -467,11 +467,11 @@ class Immutable(Symbol):
         raise refuse_in_place("strides", self)
 
     def _real(self) -> Any:
-        """The tensor itself: there are no complex dtypes."""
-        return self
+        """The real part; a real tensor itself."""
+        return FUNCTIONS["real"](self)
 
     def _imag(self) -> Any:
-        """Zeros: there are no complex dtypes."""
+        """The imaginary part; of a real tensor zeros."""
         return FUNCTIONS["imag"](self)
 
     flat, strides = unwritten("flat", _flat), unwritten("strides", _strides)

@@ -20,6 +20,7 @@ import numpy as np
 from graphc.arrays.dtypes import Array, as_array, is_float, name_of
 from graphc.errors import GraphTypeError
 from graphc.ir.symbol import FUNCTIONS
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.startup.versions import digest_of
 
@@ -307,3 +308,46 @@ class Laws:
     associative: bool = False
     involution: bool = False
     idempotent: bool = False
+
+
+# --- parts of nodes ---------------------------------------------------------------------------------------------------
+
+
+@record()
+class Guard:
+    """A condition on sizes that is checked before its node runs. `message` may contain {left} and {right}, which become
+    the values; it may be a lazy text (`lazy_text`). `error` selects the class of the error."""
+
+    left: Any  # a number or a node, as `right`
+    relation: Literal["==", "<=", "<"]
+    right: Any
+    message: str
+    error: Literal["shape", "index", "assertion", "value"] = "shape"
+
+
+class Lowering:
+    """The base class of the records in lowering.py, which describe an op as loops."""
+
+    __slots__ = ()
+
+
+class Body:
+    """A graph inside a node: results over parameters and nothing else. Interned, like nodes: equal bodies are one
+    object. Values from outside are parameters too, bound to the node's operands (`body.close`).
+
+    checks: of a rewritten body, the guards it had before it was rewritten; None otherwise. verified: it has passed
+    `ir.verify`.
+    """
+
+    __slots__ = ("__weakref__", "checks", "params", "results", "verified")
+
+    def __init__(
+        self, params: tuple[Any, ...], results: tuple[Any, ...], checks: tuple[Guard, ...] | None = None
+    ) -> None:
+        self.params, self.results, self.checks, self.verified = params, results, checks, False
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return HOOKS.reduced(self)

@@ -51,9 +51,9 @@ LAZY = {
     """,
     "elements": """
         RoundingMethod abs acos acosh add asin asinh atan atan2 atanh batch_matmul bessel_i0e bessel_i1e betainc
-        bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz conj cos cosh digamma div eq erf erf_inv
-        erfc exp exp2 expm1 floor ge gt igamma igammac imag integer_pow is_finite le lgamma log log1p logistic lt
-        max min mul ne neg nextafter polygamma population_count pow real reciprocal rem round rsqrt select select_n
+        bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz complex conj cos cosh digamma div eq erf
+        erf_inv erfc exp exp2 expm1 floor ge gt igamma igammac imag integer_pow is_finite le lgamma log log1p logistic
+        lt max min mul ne neg nextafter polygamma population_count pow real reciprocal rem round rsqrt select select_n
         shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh
     """,
     "slices": """
@@ -73,7 +73,6 @@ LAZY = {
 
 DEVICES = "graphc computes on the processor of one machine, and has no axes of devices"
 RANDOM = "graphc.random has generators and distributions"
-COMPLEX = "graphc has no complex dtypes"
 INSTEAD = {
     **dict.fromkeys(
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend "
@@ -83,11 +82,10 @@ INSTEAD = {
     **dict.fromkeys("after_all create_token infeed outfeed platform_dependent".split(), DEVICES),
     **dict.fromkeys(("random_gamma_grad", "rng_bit_generator", "rng_uniform"), RANDOM),
     "bitcast_convert_type": "graphc has no op that reads the bits of one dtype as another",
-    "complex": COMPLEX,
     "composite": "call the function itself: graphc has no ops that backends may replace",
     "conv_general_dilated_local": "graphc.tensor.nnet.conv2d(..., unshared=True) has filters for each place",
     "conv_general_dilated_patches": "graphc.tensor.nnet.images2neibs has the patches of images",
-    "fft": "graphc.tensor.fft has real transforms",
+    "fft": "graphc.numpy.fft has the transforms of numpy.fft",
     "igamma_grad_a": "graphc.grad of lax.igamma by its first argument is this derivative",
     "linalg": "graphc.tensor.linalg and graphc.numpy.linalg have factorisations and solvers",
     **dict.fromkeys(("ragged_dot", "ragged_dot_general"), "lax.scan over the groups of rows computes it"),

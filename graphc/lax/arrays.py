@@ -23,6 +23,7 @@ from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
+from graphc.ir.pairs import extra_axes, with_pairs
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import set_subtensor
@@ -410,7 +411,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     Raises GraphTypeError where `fn` changes the structure or a dtype.
     """
-    places = [normalise_axis(axis, as_node(leaf).ndim, "associative_scan") for leaf in leaves(elems)]
+    elems = with_pairs(elems)
+    pairs = zip(leaves(elems), extra_axes(elems), strict=True)
+    places = [normalise_axis(axis, as_node(leaf).ndim - extra, "associative_scan") for leaf, extra in pairs]
     rows = [tensor.moveaxis(as_node(leaf), place, 0) for leaf, place in zip(leaves(elems), places, strict=True)]
     rows = [tensor.flip(row, 0) for row in rows] if reverse else rows
 

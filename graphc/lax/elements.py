@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import INTEGERS, is_float
+from graphc.arrays.dtypes import INTEGERS, is_inexact
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -27,7 +27,7 @@ betainc, bitwise_and, bitwise_not, bitwise_or = (
     tensor.bitwise_not,
     tensor.bitwise_or,
 )
-bitwise_xor, cbrt, ceil, conj = tensor.bitwise_xor, tensor.cbrt, tensor.ceil, tensor.conj
+bitwise_xor, cbrt, ceil, complex, conj = tensor.bitwise_xor, tensor.cbrt, tensor.ceil, tensor.complex, tensor.conj
 cos, cosh, digamma, eq = tensor.cos, tensor.cosh, tensor.digamma, tensor.eq
 erf, erf_inv, erfc, exp = tensor.erf, tensor.erfinv, tensor.erfc, tensor.exp
 exp2, expm1, floor, ge = tensor.exp2, tensor.expm1, tensor.floor, tensor.ge
@@ -101,7 +101,7 @@ def div(x: Any, y: Any) -> Node:
     (array([ 3, -3]), array(3.5))
     """
     sum_ = elementwise("add", x, y)
-    if is_float(sum_.type.dtype):
+    if is_inexact(sum_.type.dtype):
         return elementwise("true_div", x, y)
     quotient = elementwise("floor_div", x, y)
     rest = elementwise("sub", x, elementwise("mul", quotient, y))

@@ -25,7 +25,7 @@ import numpy as np
 from graphc.ir.call_errors import explain_all, explained
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
-from graphc.numpy.named import Indexed, Info, Ufunc, function_for, instead_of, ndarray as ndarray
+from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of, ndarray as ndarray
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.startup.hooks import nearest
 from graphc.tensor import creations, selecting
@@ -123,7 +123,7 @@ if not TYPE_CHECKING:  # which know the names
         if name == "fft":
             return import_module("graphc.numpy.fft")
         if name == "__array_namespace_info__":
-            return Info
+            return np.__array_namespace_info__
         if (name[0] != "_" or name == "__version__") and hasattr(np, name):
             found = globals()[name] = getattr(np, name)
             return found

@@ -1,8 +1,7 @@
 """The names of `np.fft`.
 
-In: what NumPy's functions of these names take. Out: what NumPy gives of arrays. Of tensors there are the functions
-that order or make frequencies; graphc has no complex dtypes, which the transforms give or take. Type checkers
-read `fft_names.pyi`.
+In: what NumPy's functions of these names take. Out: what NumPy gives of arrays, and of tensors nodes
+(tensor/spectra.py). Type checkers read `fft_names.pyi`.
 """
 
 from __future__ import annotations

@@ -199,17 +199,3 @@ class ndarray(metaclass=Arrays):  # noqa: N801 - NumPy's name
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """NumPy's own array of a shape."""
         return np.ndarray(*args, **kwargs)
-
-
-class Info(type(np.__array_namespace_info__())):  # type: ignore[misc]
-    """NumPy's answers, but for complex dtypes, which graphc has not."""
-
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes by name: of a kind ("bool", "integral", "real floating" ...) or a tuple of kinds."""
-        found = super().dtypes(device=device, kind=kind)
-        return {name: dtype for name, dtype in found.items() if np.dtype(dtype).kind != "c"}
-
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of new arrays, by kind."""
-        found = super().default_dtypes(device=device)
-        return {kind: dtype for kind, dtype in found.items() if np.dtype(dtype).kind != "c"}

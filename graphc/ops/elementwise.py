@@ -16,6 +16,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import (
     BOOL,
+    COMPLEX,
     DISCRETE,
     DTYPES,
     FLOATS,
@@ -27,6 +28,7 @@ from graphc.arrays.dtypes import (
     fits,
     floating,
     is_float,
+    is_inexact,
     promote,
     refuse_masked,
 )
@@ -54,6 +56,7 @@ from graphc.ir.node import (
     make,
     plain,
 )
+from graphc.ir.pairs import is_python_number
 from graphc.ir.source_lines import TRACE, TRACED, by_program, program_line, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.ops.questions import Number, asked_size, found as at_hand
@@ -102,19 +105,21 @@ def _of_floats(operands: Sequence[Operand]) -> str:
     """The smallest float dtype that NumPy finds a loop for: each operand asks for its own."""
     numbers = [o for o in operands if not isinstance(o, str)]
     strong = [o for o in operands if isinstance(o, str)]
-    if not strong:
+    if not strong and not any(isinstance(o, complex) for o in numbers):
         return options.floatX
-    if any(map(is_float, strong)):
+    if any(map(is_inexact, strong)):
         return promote(*map(floating, strong))
+    if any(isinstance(o, complex) for o in numbers):
+        return promote(*operands)
     return promote(*(floating(promote(dtype, *numbers)) for dtype in strong))
 
 
 def _of_quotients(operands: Sequence[Operand]) -> str:
     """Promote as NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
-    if not any(isinstance(o, str) for o in operands):
+    if not any(isinstance(o, str | complex) for o in operands):
         return options.floatX
     dtype = promote(*operands)
-    return dtype if is_float(dtype) else "float64"
+    return dtype if is_inexact(dtype) else "float64"
 
 
 ANY = Rule(_common, DTYPES)
@@ -149,7 +154,9 @@ def is_number(value: Any) -> bool:
     """Tell whether a value is a Python number, or stands for one, and has no dtype of its own."""
     if type(value) is Comparison:
         return all(map(is_number, value.operands))
-    return type(value) is Number or (isinstance(value, (bool, int, float)) and not isinstance(value, np.generic))
+    return type(value) is Number or (
+        isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    )
 
 
 def _integer(value: Any) -> Any:
@@ -439,19 +446,20 @@ def _array(value: Any) -> Array:
         raise GraphValueError(f"{value!r} is not an array: its rows have different lengths") from error
     if isinstance(value, int) and array.dtype.kind == "O":
         raise IntegerTooLarge(f"64 bits cannot hold the integer {value}; the float {float(value):g} can stand for it")
-    if array.dtype.kind not in "biuf":
-        why = ": graphc has no complex dtypes" if array.dtype.kind == "c" else ""
-        raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor{why}")
+    if array.dtype.kind not in "biuf" and array.dtype.name not in COMPLEX:
+        raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor")
     return array
 
 
 def _weigh(value: Any) -> Operand:
     """The operand that `value` is in promotion."""
     if isinstance(value, Node):
+        if is_python_number(value):
+            return 0j
         return WEAK[value.type.dtype] if type(value) is Number else value.type.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         return check_dtype(value.dtype)
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return value
     if isinstance(value, (list, tuple)) and _holds(value, Node):
         weights = [_weigh(item) for item in value]
@@ -462,15 +470,16 @@ def _weigh(value: Any) -> Operand:
     if isinstance(value, (list, tuple)) and not _holds(value, (Node, np.ndarray, np.generic)):
         if TRACE.depth:  # the list becomes an array, as in NumPy
             return options.floatX if array.dtype.kind == "f" else check_dtype(array.dtype)
-        return {"b": False, "f": 0.0}.get(array.dtype.kind, 0)
+        return {"b": False, "f": 0.0, "c": 0j}.get(array.dtype.kind, 0)
     return check_dtype(array.dtype)
 
 
 def _settle(operands: Sequence[Operand]) -> list[Operand]:
     """Python floats become floatX where no operand brings a float dtype."""
-    if any(isinstance(o, str) and is_float(o) for o in operands):
+    if any(isinstance(o, str) and is_inexact(o) for o in operands):
         return list(operands)
-    return [options.floatX if isinstance(o, float) else o for o in operands]
+    natural = {float: options.floatX, complex: "complex64" if options.floatX == "float32" else "complex128"}
+    return [o if isinstance(o, str) else natural.get(type(o), o) for o in operands]
 
 
 def convert_to(name: str, value: Any, dtype: str) -> Node:
@@ -540,6 +549,9 @@ def cast(node: Node, dtype: str) -> Node:
     """`node` converted to `dtype`, itself where it has that dtype. Constants are converted at once."""
     if node.type.dtype == dtype:
         return node
+    if dtype in COMPLEX or node.type.dtype in COMPLEX:
+        found: Node = HOOKS.pairs.cast(node, dtype)
+        return found
     value = constant_value(node)
     if value is not None:
         with np.errstate(all="ignore"):
@@ -583,13 +595,15 @@ def elementwise(name: str, *operands: Any) -> Node:
             return exact
     leading = row.rule.leading
     dtype = row.rule.compute(weights[len(leading) :])
-    if dtype not in row.rule.accepts:
+    is_paired = dtype in COMPLEX and HOOKS.pairs.has(name)
+    if dtype not in row.rule.accepts and not is_paired:
         told = (f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
         raise GraphTypeError(f"{name} is not defined for {' and '.join(told)}, as in NumPy")
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
     if name == "pow" and dtype in SIGNED:
         operands = _with_natural_exponent(*operands)
-    return _apply(name, [convert_to(name, o, t) for o, t in zip(operands, targets, strict=True)])
+    nodes = [convert_to(name, o, t) for o, t in zip(operands, targets, strict=True)]
+    return HOOKS.pairs.apply(name, nodes) if is_paired else _apply(name, nodes)
 
 
 def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:

@@ -13,7 +13,7 @@ stay in order. The routines are native (codegen/sort, codegen/fourier), threads 
 
 Sorts are along the second of three axes, so that a reshape gives an array of any rank this form. `top` and `argtop` are
 of rows, `lexorder` is of a matrix of n rows, and `searchsorted` of a sorted vector. A transform is of complex lines
-(lines, n, 2), whose real and imaginary parts lie along the last axis: graphc has no complex dtypes. Every mode computes
+(lines, n, 2), whose real and imaginary parts lie along the last axis. Every mode computes
 it in float64.
 """
 

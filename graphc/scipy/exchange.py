@@ -36,6 +36,9 @@ from graphc.trees import leaves
 CLASSES = "rv_generic rv_continuous rv_discrete".split()
 """The classes of distributions whose methods are exchanged; so are those of distributions of vectors."""
 
+FFT_BACKENDS = ("_basic_backend", "_realtransforms_backend", "_fftlog_backend")
+"""The modules of `scipy.fft` whose functions compute where no other backend is set."""
+
 OTHERS = {"integrate.odeint": "integrate.initial_values.scipys_odeint"}
 """Functions of SciPy's whose names `graphc.scipy` has for other signatures, and those that take their calls."""
 
@@ -43,18 +46,31 @@ Exchange = tuple[FunctionType, CodeType, CodeType]
 """A function, its own code, and the code that it has while a function is traced."""
 
 
-def _template(*args: Any, **kwargs: Any) -> Any:
-    call: Any = "the call"
-    return call(args, kwargs)
+@cache
+def _template(count: int) -> CodeType:
+    """The code of a function with so many free variables. It is compiled with them: whoever reads the variables of a
+    frame, as a debugger does, relies on the instruction that copies them."""
+    names = [f"free_{place}" for place in range(count)]
+    held = f"({', '.join(names)},)" if names else "()"
+    lines = [
+        f"def outer({', '.join(names)}):",
+        "    def template(*args, **kwargs):",
+        f"        if False: {held}",
+        "        call = 'the call'",
+        "        return call(args, kwargs)",
+        "    return template",
+    ]
+    space: dict[str, Any] = {}
+    exec("\n".join(lines), space)
+    code: CodeType = space["outer"](*[None] * count).__code__
+    return code.replace(co_filename=_template.__wrapped__.__code__.co_filename)
 
 
 def _code(function: FunctionType, call: Callable[..., Any]) -> CodeType:
-    """The code of `call(args, kwargs)` for a function, which has its free variables and its name."""
-    template = _template.__code__
+    """The code of `call(args, kwargs)` for a function, which has as many free variables and its name."""
+    template = _template(len(function.__code__.co_freevars))
     constants = tuple(call if constant == "the call" else constant for constant in template.co_consts)
-    return template.replace(
-        co_consts=constants, co_freevars=function.__code__.co_freevars, co_name=function.__code__.co_name
-    )
+    return template.replace(co_consts=constants, co_name=function.__code__.co_name)
 
 
 def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> Exchange:
@@ -113,6 +129,9 @@ def _exchanges(module: str) -> tuple[Exchange, ...]:
 def _found(theirs: Any, module: str) -> Iterator[Exchange]:
     for name in theirs.__all__:
         function = getattr(theirs, name, None)
+        if module == "fft" and not isinstance(function, FunctionType):  # it asks backends, and at last SciPy's own
+            own = (sys.modules.get(f"scipy.fft.{backend}") for backend in FFT_BACKENDS)
+            function = next((getattr(each, name) for each in own if hasattr(each, name)), function)
         if isinstance(function, FunctionType):
             yield _exchange(function, name, module, False)
         elif module == "spatial" and isinstance(make := getattr(function, "__init__", None), FunctionType):

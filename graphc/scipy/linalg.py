@@ -383,7 +383,7 @@ _WRITTEN = (
 )
 __all__ = _documented()  # noqa: PLE0605 - the names are SciPy's
 
-_COMPLEX = "its results are complex, and graphc has no complex dtypes"
+_COMPLEX = "its results are complex, and nobody has written it"
 _NUMBERS = "it is made of whole numbers alone: SciPy's own serves"
 _NO_RULE = "nobody has written its derivative"
 _INSTEAD = {

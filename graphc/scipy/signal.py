@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import graphc.tensor as T
+from graphc.arrays.dtypes import COMPLEX as COMPLEX_DTYPES
 from graphc.control import functional
 from graphc.errors import GraphTypeError, GraphValueError, RankError
-from graphc.ir.node import Node
+from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.questions import asked_size
 from graphc.scipy.named import as_float, offer
 from graphc.startup.hooks import lazily
+from graphc.tensor.shaping import as_axis
 from graphc.tensor.signal import convolve1d, convolve2d as images_convolved
+from graphc.tensor.spectra import fft, ifft
 from graphc.trees import leaves
 
 if TYPE_CHECKING:
@@ -42,9 +45,9 @@ DESIGN = """
     sos2tf sos2zpk sosfilt_zi tf2sos tf2zpk zpk2sos zpk2tf
 """
 """Functions of SciPy's that design filters and windows, of numbers."""
-COMPLEX = "graphc has no complex dtypes: call scipy.signal's own with values"
+COMPLEX = "nobody has written it: graphc.numpy.fft has the transforms, or call scipy.signal's own with values"
 INSTEAD = {
-    **dict.fromkeys("hilbert hilbert2 csd coherence stft istft ShortTimeFFT check_COLA".split(), COMPLEX),
+    **dict.fromkeys("hilbert2 csd coherence stft istft ShortTimeFFT check_COLA".split(), COMPLEX),
     **dict.fromkeys(
         "find_peaks find_peaks_cwt argrelextrema argrelmax argrelmin peak_prominences peak_widths".split(),
         "the size of what it returns depends on values: call scipy.signal's own with them",
@@ -409,13 +412,30 @@ def spectrogram(
     """Return frequencies, times, and the powers of each segment, of which the last axis is that of times. Arguments are
     as of `welch`; segments share an eighth. Raises GraphValueError of tensors for a mode but "psd"."""
     if mode != "psd":
-        raise GraphValueError('spectrogram: of tensors mode is "psd", for graphc has no complex dtypes')
+        raise GraphValueError('spectrogram: of tensors mode is "psd"')
     signal = as_float(x)
     size = _segment(signal.type.shape[axis], nperseg)
     shared = size // 8 if noverlap is None else noverlap
     found = _powers(signal, fs, window, size, shared, nfft, detrend, return_onesided, scaling, axis)
     frequencies, times, powers = found
     return frequencies, times, T.moveaxis(T.moveaxis(powers, 0, -1), 0, axis - 1 if axis < 0 else axis)
+
+
+def hilbert(x: Any, N: Any = None, axis: int = -1) -> Node:  # noqa: N803 - SciPy's name
+    """Return the analytic signal of real values: a complex one, whose real part is `x`, without negative frequencies.
+
+    N: the number of values that are transformed; by default all. Raises GraphTypeError for complex values.
+    """
+    signal = as_float(x)
+    if signal.type.dtype in COMPLEX_DTYPES:
+        raise GraphTypeError(f"hilbert of {describe(signal)} of type {signal.type}: it takes real values")
+    axis = range(signal.ndim)[axis]
+    spectrum = fft(signal, N, axis)
+    count = spectrum.shape[axis]
+    places = as_axis(T.arange(count), axis, signal.ndim)
+    once = T.or_(T.eq(places, 0), T.eq(2 * places, count))
+    weight = T.switch(once, 1, T.switch(T.lt(2 * places, count), 2, 0))
+    return ifft(spectrum * T.cast(weight, signal.type.dtype), axis=axis)
 
 
 def _segment(size: Any, nperseg: Any) -> int:
@@ -458,9 +478,9 @@ def _powers(
 
 
 __all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "decimate", "detrend", "fftconvolve", "filtfilt", "lfilter",
-    "lfilter_zi", "medfilt", "oaconvolve", "periodogram", "savgol_filter", "sosfilt", "sosfiltfilt", "spectrogram",
-    "welch",
+    "convolve", "convolve2d", "correlate", "correlate2d", "decimate", "detrend", "fftconvolve", "filtfilt", "hilbert",
+    "lfilter", "lfilter_zi", "medfilt", "oaconvolve", "periodogram", "savgol_filter", "sosfilt", "sosfiltfilt",
+    "spectrogram", "welch",
 ]  # fmt: skip
 
 offer(globals())

@@ -83,6 +83,10 @@ class Hooks:
     """`graphc.tensor.boundary`: what goes between a traced program and graphc, arrays that may be written to."""
     creations: Any
     """`graphc.tensor.creations`: NumPy's functions that make arrays, while a function is traced."""
+    pairs: Any
+    """`graphc.ops.pairs`: ops of complex tensors, which are pairs of real ones."""
+    complexes: Any
+    """`graphc.tensor.linalg.complexes`: products along axes and determinants of complex numbers."""
     scipys: Any
     """`graphc.scipy.exchange`: SciPy's functions, while a function is traced."""
     compiled_part: Callable[[str], bytes]

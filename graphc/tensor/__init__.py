@@ -56,6 +56,8 @@ iscalar, ivector, irow, icol, imatrix, itensor3, itensor4, itensor5, itensor6, i
 lscalar, lvector, lrow, lcol, lmatrix, ltensor3, ltensor4, ltensor5, ltensor6, ltensor7 = constructors("l")
 fscalar, fvector, frow, fcol, fmatrix, ftensor3, ftensor4, ftensor5, ftensor6, ftensor7 = constructors("f")
 dscalar, dvector, drow, dcol, dmatrix, dtensor3, dtensor4, dtensor5, dtensor6, dtensor7 = constructors("d")
+cscalar, cvector, crow, ccol, cmatrix, ctensor3, ctensor4, ctensor5, ctensor6, ctensor7 = constructors("c")
+zscalar, zvector, zrow, zcol, zmatrix, ztensor3, ztensor4, ztensor5, ztensor6, ztensor7 = constructors("z")
 scalars, vectors, rows, cols, matrices, tensor3s, tensor4s, tensor5s, tensor6s, tensor7s = plural_constructors("")
 bscalars, bvectors, brows, bcols, bmatrices, btensor3s, btensor4s, btensor5s, btensor6s, btensor7s = (
     plural_constructors("b")
@@ -74,6 +76,12 @@ fscalars, fvectors, frows, fcols, fmatrices, ftensor3s, ftensor4s, ftensor5s, ft
 )
 dscalars, dvectors, drows, dcols, dmatrices, dtensor3s, dtensor4s, dtensor5s, dtensor6s, dtensor7s = (
     plural_constructors("d")
+)
+cscalars, cvectors, crows, ccols, cmatrices, ctensor3s, ctensor4s, ctensor5s, ctensor6s, ctensor7s = (
+    plural_constructors("c")
+)
+zscalars, zvectors, zrows, zcols, zmatrices, ztensor3s, ztensor4s, ztensor5s, ztensor6s, ztensor7s = (
+    plural_constructors("z")
 )
 
 as_tensor_variable = as_tensor

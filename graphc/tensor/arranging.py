@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, is_float
+from graphc.arrays.dtypes import INTEGERS, is_inexact
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe
@@ -420,7 +420,7 @@ def _edges(x: Node, axis: int) -> tuple[Node, Node]:
 def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) -> list[Node]:
     """The borders that go from `ends` to the edges in equal steps."""
     sides = []
-    inside = x.type.dtype if is_float(x.type.dtype) else "float64"
+    inside = x.type.dtype if is_inexact(x.type.dtype) else "float64"
     for edge, width, end, reverse in zip(_edges(x, axis), widths, ends, (False, True), strict=True):
         first, last = cast(as_node(end), inside), cast(edge, inside)
         count = cast(ops.iota(width), inside)

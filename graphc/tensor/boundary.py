@@ -23,10 +23,10 @@ from weakref import WeakSet
 
 import numpy as np
 
-from graphc.arrays.dtypes import DTYPES
+from graphc.arrays.dtypes import COMPLEX, NUMPY_DTYPES
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describe, plain
+from graphc.ir.node import FUNCTIONS, Comparison, Complex, Constant, Node, Proxy, describe, plain
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import asked, refuse_write
 from graphc.ops.elementwise import COMPARED, as_node, cast, with_sizes_fitted
@@ -60,7 +60,7 @@ def nodes(value: Any) -> Any:
     return like(value, list(map(plain, found))) if any(isinstance(each, Proxy) for each in found) else value
 
 
-_ARRAYS = (Node, Constant)
+_ARRAYS = (Node, Constant, Complex)
 
 
 def owned(result: Any, operands: Sequence[Any] = (), is_dense: bool = False) -> Any:
@@ -82,7 +82,7 @@ def owned(result: Any, operands: Sequence[Any] = (), is_dense: bool = False) -> 
 def computed(result: Any) -> Any:
     """A result of NumPy's own functions as the program has it, with a handle for each array in it."""
     if isinstance(result, np.ndarray):
-        return Handle(result, result.flags.c_contiguous) if str(result.dtype) in DTYPES else result
+        return Handle(result, result.flags.c_contiguous) if str(result.dtype) in NUMPY_DTYPES else result
     if isinstance(result, (tuple, list)) and any(isinstance(each, np.ndarray) for each in leaves(result)):
         return like(result, list(map(computed, leaves(result))))
     return result
@@ -286,6 +286,8 @@ class Call:
     def viewed(self, kind: str, subject: Any, result: Any) -> Any:
         """A result that is a view of the first argument, or may be one of any."""
         order = self.kwargs.get("order") or "K"
+        if isinstance(subject, Node) and subject.type.dtype in COMPLEX and self.name in ("conj", "conjugate", "real"):
+            return self.new(result)
         if kind == "itself" and isinstance(subject, Handle) and (order in "KA" or (order == "C" and subject.is_dense)):
             return subject if str(result.dtype) == subject.type.dtype else self.new(result)
         is_dense = isinstance(subject, Handle) and subject.is_dense

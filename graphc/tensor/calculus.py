@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import accumulator, is_float, promote
+from graphc.arrays.dtypes import accumulator, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Node, Size, describe
+from graphc.ir.node import OPS, Complex, Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
 from graphc.ops.conv import convolve as convolve_images
@@ -27,7 +27,7 @@ from graphc.ops.questions import asked_size
 from graphc.ops.recur import linear_recurrence
 from graphc.tensor import shaping
 from graphc.tensor.creation import zeros
-from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
+from graphc.tensor.elementary import abs, conj, logical_and, logical_or, maximum, minimum, mod, where
 from graphc.tensor.indexing import flip, slice_along, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum, sum as sum_of
@@ -91,7 +91,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     given = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
     if len(given) != len(axes) or edge_order not in (1, 2):
         raise GraphValueError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
-    node = node if is_float(node.type.dtype) else cast(node, "float64")
+    node = node if is_inexact(node.type.dtype) else cast(node, "float64")
     slopes = [_slope(node, place, as_node(step), edge_order, what) for place, step in zip(axes, given, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
 
@@ -257,8 +257,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Node:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
-    """The sums of a[n + k] * v[k] for two vectors; mode as in `convolve`."""
+    """The sums of a[n + k] * v[k] for two vectors, of which a complex `v` is conjugated; mode as in `convolve`."""
     left, right = (as_node(one) for one in (a, v))
+    right = conj(right) if type(right) is Complex else right
     return _slide("correlate", left, right, mode, mirrored=True)
 
 

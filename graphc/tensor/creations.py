@@ -521,7 +521,7 @@ def exchange(module: Any) -> None:
             HOOKS.scipys.replace_in(module.__name__.removeprefix("scipy."))
 
 
-SCIPYS = "integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
+SCIPYS = "fft integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
 """The modules of SciPy's whose functions are exchanged; those of `ndimage` and `spatial` for errors."""
 LATE = {
     "numpy.random": add_drawing,

@@ -122,8 +122,6 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     if target is None and not changes:
         known = HOOKS.absent("graphc.tensor", name)[1]
         instead = known or "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
-        if what.startswith("np.fft."):
-            instead = "graphc.tensor.fft has transforms of real values, real and imaginary parts along a last axis"
         refuse(what, (args, kwargs), f"graphc has no function {what.removeprefix('np.')}; {instead}")
     theirs = Parameters.of(function)
     names = theirs.names + theirs.keywords

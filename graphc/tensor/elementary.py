@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, is_float
+from graphc.arrays.dtypes import INTEGERS, floating, is_float, is_inexact, promote
 from graphc.errors import GraphValueError
-from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
+from graphc.ir.node import FUNCTIONS, OPS, Complex, Node, describe, make, pair
 from graphc.ops import (
     scalar as _table,  # fills FUNCTIONS
     shape as layout,
 )
-from graphc.ops.elementwise import FLOAT, ROWS, Row, as_node, cast as _cast, elementwise
+from graphc.ops.elementwise import (
+    FLOAT,
+    ROWS,
+    Row,
+    as_node,
+    broadcast_node,
+    broadcast_sizes,
+    cast as _cast,
+    elementwise,
+)
 from graphc.ops.identity import checked
 from graphc.tensor.variables import resolve_dtype
 
@@ -28,7 +37,8 @@ __all__ = [
     "abs", "abs_", "absolute", "acos", "acosh", "add", "and_", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
     "arctan2", "arctanh", "around", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "cast", "cbrt", "ceil", "clip", "conj", "conjugate", "consider_constant", "copy", "copysign", "cos", "cosh",
+    "cast", "cbrt", "ceil", "clip", "complex", "complex_from_polar", "conj",
+    "conjugate", "consider_constant", "copy", "copysign", "cos", "cosh",
     "deg2rad", "degrees", "digamma", "disconnected_grad", "div_proxy", "divide", "divmod", "eq", "equal", "erf",
     "erfc", "erfcx", "exp", "exp2", "expit", "expm1", "fabs", "fix", "float_power", "floor", "floor_div",
     "floor_divide", "fmax", "fmin", "fmod", "gammaln", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside",
@@ -131,16 +141,59 @@ def copy(x: Any, name: str | None = None) -> Node:
     return copied
 
 
+def complex(real: Any, imag: Any) -> Node:
+    """The complex numbers of real and imaginary parts, which broadcast: complex64 of float32, else complex128.
+
+    Raises GraphTypeError for parts that are complex.
+
+        >>> T.complex(T.constant([1.0, 2.0]), 3.0).eval()
+        array([1.+3.j, 2.+3.j])
+    """
+    left, right = as_node(real), as_node(imag)
+    dtype = promote(*(floating(node.type.dtype) for node in (left, right)))
+    shape = broadcast_sizes("complex", [left, right])
+    return pair(*(layout.broadcast_to(broadcast_node(_cast(node, dtype), shape), shape) for node in (left, right)))
+
+
+def complex_from_polar(abs: Any, angle: Any) -> Node:
+    """The complex numbers of absolute values and angles in radians (Theano's).
+
+    >>> T.complex_from_polar(2.0, T.constant(0.0)).eval()
+    array(2.+0.j)
+    """
+    return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
+
+
 def conj(x: Any) -> Node:
-    """`x` itself, bools as int8: graphc has no complex dtypes."""
+    """The complex conjugate: of real numbers themselves, of bools as int8.
+
+    >>> T.conj(T.constant([1 + 2j])).eval()
+    array([1.-2.j])
+    """
     node = as_node(x)
+    if type(node) is Complex:
+        return pair(node.args[0], neg(node.args[1]))
     return _cast(node, "int8") if node.type.dtype == "bool" else node
 
 
-def imag(x: Any) -> Node:
-    """0 in the shape and dtype of `x`: graphc has no complex dtypes."""
+def real(x: Any) -> Node:
+    """The real part, of the float dtype of the parts.
+
+    >>> T.real(T.constant([1 + 2j])).eval()
+    array([1.])
+    """
     node = as_node(x)
-    return layout.zeros(node.type.dtype, node.type.shape)
+    return node.args[0] if type(node) is Complex else node
+
+
+def imag(x: Any) -> Node:
+    """The imaginary part; of real numbers 0 in their dtype.
+
+    >>> T.imag(T.constant([1 + 2j])).eval()
+    array([2.])
+    """
+    node = as_node(x)
+    return node.args[1] if type(node) is Complex else layout.zeros(node.type.dtype, node.type.shape)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Node:
@@ -180,6 +233,8 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
         raise GraphValueError(f"round of {describe(node)} of dtype {node.type.dtype} with {given}")
     if node.type.dtype == "bool":
         return rint(node)
+    if type(node) is Complex:
+        return pair(*(round(part, decimals, mode) for part in node.args))
     if not is_float(node.type.dtype):
         if decimals >= 0:
             return node
@@ -222,7 +277,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
         >>> T.isclose(T.constant([1.0, 2.0]), [1.0, 2.1]).eval()
         array([ True, False])
     """
-    left, right = (node if is_float(node.type.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
+    left, right = (node if is_inexact(node.type.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
     near = logical_and(less_equal(abs(sub(left, right)), add(atol, mul(rtol, abs(right)))), isfinite(right))
     close = logical_or(near, equal(a, b))
     return logical_or(close, logical_and(isnan(left), isnan(right))) if equal_nan else close
@@ -235,6 +290,8 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: fl
     array([0., 1.])
     """
     node = as_node(x)
+    if type(node) is Complex:
+        return pair(*(nan_to_num(part, nan, posinf, neginf) for part in node.args))
     if not is_float(node.type.dtype):
         return node
     info = np.finfo(node.type.dtype)
@@ -261,7 +318,7 @@ def log1mexp(x: Any) -> Node:
 def inv(x: Any) -> Node:
     """1 / x in floating point, of integers too (Theano's); `reciprocal` keeps their dtype, as NumPy's does."""
     node = as_node(x)
-    return reciprocal(node) if is_float(node.type.dtype) else true_div(1, node)
+    return reciprocal(node) if is_inexact(node.type.dtype) else true_div(1, node)
 
 
 def disconnected_grad(x: Any) -> Node:
@@ -277,7 +334,7 @@ subtract, multiply, divide, power, remainder = sub, mul, true_div, pow, mod
 int_div = floor_divide = floor_div
 true_divide = div_proxy = true_div
 around, isnan_, isinf_ = round, isnan, isinf
-conjugate = real = conj
+conjugate = conj
 bitwise_left_shift, bitwise_right_shift, bitwise_invert = left_shift, right_shift, invert
 negative, absolute, abs_, sgn, square = neg, abs, abs, sign, sqr
 fix = trunc
@@ -289,4 +346,4 @@ eq, neq, lt, le, gt, ge = equal, not_equal, less, less_equal, greater, greater_e
 and_, or_, xor, bitwise_not = bitwise_and, bitwise_or, bitwise_xor, invert
 switch = where
 
-FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, imag=imag, round=round)
+FUNCTIONS.update(astype=astype, clip=clip, conj=conj, copy=copy, divmod=divmod, imag=imag, real=real, round=round)

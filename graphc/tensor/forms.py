@@ -24,6 +24,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import WEAK, as_node, cast, is_number
 from graphc.ops.questions import asked_equal, plain_shape
 from graphc.startup.hooks import HOOKS
+from graphc.tensor import spectra
 
 Function = Callable[..., Any]
 
@@ -141,7 +142,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 def real(val: Any) -> Node:
     """np.real."""
-    return as_node(val)
+    return tensor.real(val)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
@@ -298,6 +299,7 @@ OWN: dict[str, Function] = {
     "np.apply_along_axis": along_axis,
     "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
     "np.fft.fftfreq": frequencies, "np.fft.rfftfreq": real_frequencies,
+    **{f"np.fft.{name}": getattr(spectra, name) for name in spectra.TRANSFORMS},
     "np.lib.stride_tricks.sliding_window_view": windows,
     "np.average": average, "np.packbits": packbits,
     "np.unpackbits": unpackbits, "np.common_type": common_type, "np.min_scalar_type": min_scalar_type,

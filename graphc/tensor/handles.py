@@ -27,7 +27,8 @@ import numpy as np
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import add_call
-from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe, literal, plain
+from graphc.ir.node import FUNCTIONS, Array, Complex, Guard, Node, Proxy, Type, describe, literal, pair, plain
+from graphc.ir.pairs import OF_PAIRS
 from graphc.ir.source_lines import TRACE, asked_by_user, instruction, program_line
 from graphc.ir.symbol import METHODS, asked, refuse_write
 from graphc.ops.elementwise import as_node, broadcast_node, cast
@@ -36,6 +37,7 @@ from graphc.ops.questions import fixed_size
 from graphc.ops.shape import broadcast_to, dimshuffle, filled, guard_axis
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item
+from graphc.trees import REGISTERED
 
 Content: TypeAlias = "Node | Array"
 
@@ -212,6 +214,30 @@ class Applied(Item):
         return put_back(marked, self.apply(marked), node_of(value))
 
 
+class Half(Item):
+    """The step from a complex array to its real part, or with `place` 1 its imaginary part, which are views of it."""
+
+    __slots__ = ("half",)
+
+    def __init__(self, half: int) -> None:
+        super().__init__(None)
+        self.half = half
+
+    def read(self, whole: Content) -> Content:
+        if isinstance(whole, np.ndarray):
+            return whole.imag if self.half else whole.real
+        return whole.args[self.half]
+
+    def put(self, whole: Content, value: Content) -> Content:
+        if isinstance(whole, np.ndarray) and isinstance(value, np.ndarray):
+            changed = whole.copy()
+            (changed.imag if self.half else changed.real)[...] = value
+            return changed
+        parts = [*node_of(whole).args]
+        parts[self.half] = node_of(value)
+        return pair(*parts)
+
+
 NODE_SHAPE: Any = Node.shape
 
 
@@ -234,6 +260,10 @@ class Handle(Proxy):
     op, args, attrs = _slot("op"), _slot("args"), _slot("attrs")
     serial, where, _name = _slot("serial"), _slot("where"), _slot("_name")
     mentioned, verified = _slot("mentioned"), _slot("verified")
+
+    def __new__(cls, content: Content, *rest: Any) -> Handle:
+        is_complex = type(content) is Complex or (isinstance(content, np.ndarray) and content.dtype.kind == "c")
+        return object.__new__(ComplexHandle if is_complex else cls)
 
     def __init__(self, content: Content, is_dense: bool, of: Handle | None = None, step: Item | None = None) -> None:
         if of is None and isinstance(content, np.ndarray):
@@ -479,7 +509,7 @@ class Handle(Proxy):
         self._flat()._assign(value)
 
     def _real(self) -> Handle:
-        """The array itself: there are no complex dtypes."""
+        """The array itself, if it is real."""
         return self
 
     def _turned(self, name: str) -> Handle:
@@ -491,6 +521,22 @@ class Handle(Proxy):
     real: Any = property(_real, _assign)
     T: Any = property(lambda self: self._turned("transpose"))
     mT: Any = property(lambda self: self._turned("matrix_transpose"))  # noqa: N815 - NumPy's name
+
+
+class ComplexHandle(Handle):
+    """A handle whose value is complex. In trees it is taken apart as that value is (ops/pairs.py)."""
+
+    __slots__ = ()
+
+    def _half(self, place: int) -> Handle:
+        step = Half(place)
+        return self.derived(step.read(self.content()), step, False)
+
+    real: Any = property(lambda self: self._half(0), lambda self, value: self._half(0)._assign(value))
+    imag: Any = property(lambda self: self._half(1), lambda self, value: self._half(1)._assign(value))
+
+
+REGISTERED[ComplexHandle] = OF_PAIRS
 
 
 NATIVE = {*METHODS, "tolist", "item", "tobytes", "nbytes", "itemsize", "conjugate"}

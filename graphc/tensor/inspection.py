@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED, is_float
+from graphc.arrays.dtypes import COMPLEX, DTYPES, FLOATS, INTEGERS, UNSIGNED, is_inexact
 from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
@@ -137,7 +137,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
     shape = tuple(sizes.minimum(a, b) for a, b in pairs)
     left, right = (layout.broadcast_to(getitem(node, tuple(key)), shape) for node in (left, right))
     alike = equal(left, right)
-    if equal_nan and is_float(left.type.dtype) and is_float(right.type.dtype):
+    if equal_nan and is_inexact(left.type.dtype) and is_inexact(right.type.dtype):
         alike = logical_or(alike, logical_and(isnan(left), isnan(right)))
     return logical_and(same, all_of(alike))
 
@@ -257,7 +257,7 @@ index_exp, s_ = np.index_exp, np.s_
 all_dtypes, float_dtypes, integer_dtypes, uint_dtypes = DTYPES, FLOATS, INTEGERS, UNSIGNED
 int_dtypes = tuple(dtype for dtype in INTEGERS if dtype not in UNSIGNED)
 discrete_dtypes, continuous_dtypes = INTEGERS, FLOATS
-complex_dtypes: tuple[str, ...] = ()
+complex_dtypes: tuple[str, ...] = tuple(COMPLEX)
 
 
 explain_all(globals())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_inexact, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
@@ -18,6 +18,7 @@ from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import products as linalg
 from graphc.tensor.creation import diagonal_matrix
+from graphc.tensor.elementary import conj
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.reductions import sum
 from graphc.tensor.shaping import flatten, known_number, moveaxis, normalise_axes, normalise_axis
@@ -77,7 +78,7 @@ def dot(a: Any, b: Any) -> Node:
 def _by_scalar(left: Node, right: Node) -> Node:
     """The product with a scalar. That of an array is added to zeros, as NumPy's: it has 0.0 for -0.0."""
     product = elementwise("mul", left, right)
-    return elementwise("add", product, 0.0) if product.ndim and is_float(product.type.dtype) else product
+    return elementwise("add", product, 0.0) if product.ndim and is_inexact(product.type.dtype) else product
 
 
 def matmul(a: Any, b: Any) -> Node:
@@ -158,14 +159,14 @@ def inner(a: Any, b: Any) -> Node:
 
 
 def vdot(a: Any, b: Any) -> Node:
-    """The sum of products of all elements, taken in C order.
+    """The sum of products of all elements, taken in C order; those of a complex `a` are conjugated.
 
     The result is a scalar. Raises ShapeError for other numbers of elements.
 
         >>> T.vdot(T.constant([1, 2, 3]), [0, 1, 1]).eval()
         array(5)
     """
-    return dot(flatten(a), flatten(b))
+    return dot(conj(flatten(a)), flatten(b))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
@@ -279,8 +280,9 @@ def _axis_lists(axes: Any, left: Node, right: Node, what: str) -> tuple[list[int
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Node:
-    """The sum of products along `axis` of both, whose other axes broadcast."""
+    """The sum of products along `axis` of both, whose other axes broadcast; those of a complex `x1` are conjugated."""
     left, right = _operands(x1, x2)
+    left = conj(left)
     if not left.ndim or not right.ndim:
         raise RankError(f"vecdot of {_pair(left, right)}: a scalar has no axis")
     what = f"vecdot of {_pair(left, right)}"

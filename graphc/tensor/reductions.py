@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.arrays.dtypes import accumulator, floating, is_float, promote
+from graphc.arrays.dtypes import COMPLEX, accumulator, floating, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, describe, lazy_text, literal
+from graphc.ir.node import FUNCTIONS, Complex, Node, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import recur, reduce as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.elementary import isclose, stop_gradient
 from graphc.tensor.shaping import as_axis, flatten, label_operand, normalise_axes, normalise_axis, vector_items
 from graphc.tensor.variables import resolve_dtype
@@ -113,6 +114,9 @@ def prod(
         array(6.)
     """
     node = _taking_part("prod", as_node(x), where, 1)
+    if type(node) is Complex:
+        made = HOOKS.complexes.product(node, _axes("prod", node, axis), keepdims)
+        return made if initial is None else elementwise("mul", made, initial)
     items = vector_items(node)
     if items is not None and node.type.dtype == "int64" and dtype is None and acc_dtype is None and not keepdims:
         _axes("prod", node, axis)
@@ -163,9 +167,9 @@ def mean(
     Raises AxisError for a wrong axis, GraphTypeError for a `dtype` that is not a float.
     """
     node = as_node(x)
-    natural = node.type.dtype if is_float(node.type.dtype) else "float64"
+    natural = node.type.dtype if is_inexact(node.type.dtype) else "float64"
     inside = natural if dtype is None and acc_dtype is None else resolve_dtype(acc_dtype if dtype is None else dtype)
-    if not is_float(inside):
+    if not is_inexact(inside):
         raise GraphTypeError(f"mean of {describe(node)}: a mean cannot have dtype {inside}")
     total = sum(cast(node, inside), axis, keepdims=keepdims, where=where)
     number = _count_taking_part("mean", node, _axes("mean", node, axis), where, keepdims, inside)
@@ -199,17 +203,24 @@ def var(
     Raises AxisError for a wrong axis.
     """
     node = as_node(x)
-    if dtype is not None or not is_float(node.type.dtype):
+    if dtype is not None or not is_inexact(node.type.dtype):
         node = cast(node, "float64" if dtype is None else resolve_dtype(dtype))
     axes = _axes("var", node, axis)
     centred = elementwise("sub", node, mean_of(node, axes, keepdims=True, where=where) if mean is None else mean)
-    number = _count_taking_part("var", node, axes, where, keepdims, node.type.dtype)
+    number = _count_taking_part("var", node, axes, where, keepdims, COMPLEX.get(node.type.dtype, node.type.dtype))
     divisor = elementwise("maximum", elementwise("sub", number, ddof), 0) if ddof else number
-    squares = sum(elementwise("sqr", centred), axes, keepdims=keepdims, where=where)
+    squares = sum(square_size(centred), axes, keepdims=keepdims, where=where)
     spread = elementwise("true_div", squares, divisor)
-    if corrected:
+    if corrected and type(node) is not Complex:
         spread = elementwise("sub", spread, elementwise("sqr", mean_of(centred, axes, keepdims=keepdims, where=where)))
     return spread
+
+
+def square_size(x: Node) -> Node:
+    """The square of the absolute value of each element."""
+    if type(x) is Complex:
+        return elementwise("add", *(elementwise("sqr", part) for part in x.args))
+    return elementwise("sqr", x)
 
 
 def std(
@@ -246,7 +257,7 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
     weight = as_node(weights)
     inside = (
         promote(node.type.dtype, weight.type.dtype)
-        if is_float(node.type.dtype)
+        if is_inexact(node.type.dtype)
         else promote(node.type.dtype, weight.type.dtype, "float64")
     )
     node, weight = cast(node, inside), cast(weight, inside)
@@ -391,11 +402,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     """
     ord = ord if L is None else L
     node = as_node(x)
-    if not is_float(node.type.dtype):
+    if not is_inexact(node.type.dtype):
         node = cast(node, "float64")
     size = elementwise("abs", node)
     if ord is None or ord == 2:
-        return elementwise("sqrt", sum(elementwise("sqr", node), axis, keepdims=keepdims))
+        return elementwise("sqrt", sum(square_size(node), axis, keepdims=keepdims))
     if ord in (float("inf"), "inf"):
         combined = sizes.product(node.type.shape[each] for each in _axes("norm", node, axis))
         never_empty = sizes.known_at_least(combined, 1)
@@ -403,7 +414,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     if ord in (float("-inf"), "-inf"):
         return min(size, axis, keepdims)
     if ord == 0:
-        return cast(count_nonzero(node, axis, keepdims), node.type.dtype)
+        return cast(count_nonzero(node, axis, keepdims), size.type.dtype)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     if isinstance(ord, str):
@@ -473,6 +484,11 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     >>> T.cumprod(T.constant([1, 2, 3])).eval()
     array([1, 2, 6])
     """
+    if type(as_node(x)) is Complex:
+        node = as_node(x) if axis is not None else flatten(x)
+        place = normalise_axis(axis or 0, node.ndim, label_operand("cumprod", node))
+        found: Node = HOOKS.complexes.running_product(node, place)
+        return found
     return _running("cumprod", recur.running_prod, x, axis, dtype)
 
 

@@ -18,13 +18,12 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, UNSIGNED, floating, is_float, promote
 from graphc.arrays.incomplete import betainc_by, gammainc_by_k, stdtr_by_df
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Array, Node, describe
+from graphc.ir.node import Array, Complex, Node, describe
 from graphc.ops.custom import PREFIX, custom_op, not_implemented, special_op
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.recur import times_power
 from graphc.ops.scalar import polygamma, strong, strong_product
 from graphc.tensor import elementary as el
-from graphc.tensor.creation import full_like
 from graphc.tensor.joining import stack
 from graphc.tensor.reductions import max, min
 
@@ -412,8 +411,16 @@ def mod_check(x: Any, y: Any) -> Node:
 
 
 def angle(z: Any, deg: bool = False) -> Node:
-    """The argument of a number on the real line: 0, or pi (180 with `deg`) where it is below 0 or -0.0; NaN of NaN."""
+    """The angle of numbers in the complex plane, in radians, or degrees with `deg`. Of a real number it is 0, or pi
+    (180) where it is below 0 or -0.0; NaN of NaN.
+
+        >>> T.angle(T.constant([1j, -1 + 0j]), deg=True).eval()
+        array([ 90., 180.])
+    """
     node = as_node(z)
+    if type(node) is Complex:
+        turn = el.arctan2(node.args[1], node.args[0])
+        return el.mul(turn, 180 / math.pi) if deg else turn
     node = cast(node, "float64" if node.type.dtype == "bool" else floating(node.type.dtype))
     half = 180.0 if deg else math.pi
     return el.where(el.equal(node, node), cast(el.where(el.signbit(node), half, 0.0), node.type.dtype), node)
@@ -454,28 +461,31 @@ def isposinf(x: Any) -> Node:
 
 
 def isreal(x: Any) -> Node:
-    """True everywhere: graphc has no complex dtypes."""
-    return full_like(x, True, "bool")
+    """True where the imaginary part is 0."""
+    return el.equal(el.imag(x), 0)
 
 
 def iscomplex(x: Any) -> Node:
-    """False everywhere: graphc has no complex dtypes."""
-    return full_like(x, False, "bool")
+    """True where the imaginary part is not 0."""
+    return el.not_equal(el.imag(x), 0)
 
 
 def isrealobj(x: Any) -> bool:
-    """True: graphc has no complex dtypes."""
-    return as_node(x) is not None
+    """True of a real dtype."""
+    return type(as_node(x)) is not Complex
 
 
 def iscomplexobj(x: Any) -> bool:
-    """False: graphc has no complex dtypes."""
+    """True of a complex dtype."""
     return not isrealobj(x)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Node:
-    """`a` itself: graphc has no complex dtypes."""
-    return as_node(a)
+    """`a` itself, if it is real. Raises GraphTypeError for complex numbers: NumPy decides by their values."""
+    node = as_node(a)
+    if type(node) is Complex:
+        raise GraphTypeError(f"real_if_close of {describe(node)}: its values are not known; x.real is its real part")
+    return node
 
 
 def modf(x: Any) -> tuple[Node, Node]:

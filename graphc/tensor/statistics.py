@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.arrays.dtypes import DISCRETE, UNSIGNED, is_float, promote
+from graphc.arrays.dtypes import DISCRETE, UNSIGNED, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
@@ -124,7 +124,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
 def _present(x: Any) -> tuple[Node, Node | None]:
     """`x`, and where it is a number: None where it cannot be anything else."""
     node = as_node(x)
-    return node, el.logical_not(el.isnan(node)) if is_float(node.type.dtype) else None
+    return node, el.logical_not(el.isnan(node)) if is_inexact(node.type.dtype) else None
 
 
 def _replaced(x: Any, value: Any) -> Node:
@@ -204,7 +204,7 @@ def _marked(x: Any, where: Any) -> Node:
     node = as_node(x)
     if where is True:
         return node
-    return el.where(where, node if is_float(node.type.dtype) else cast(node, "float64"), np.nan)
+    return el.where(where, node if is_inexact(node.type.dtype) else cast(node, "float64"), np.nan)
 
 
 def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
@@ -234,10 +234,11 @@ def nanvar(
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     away = values - nanmean(values, axis, keepdims=True)
-    squares = away * away if present is None else el.where(present, away * away, 0)
-    divisor = _count_present(values, present, axis, keepdims) - ddof
+    squares = reductions.square_size(away)
+    squares = squares if present is None else el.where(present, squares, 0)
+    divisor = _count_present(el.real(values), present, axis, keepdims) - ddof
     spread = reductions.sum(squares, axis, keepdims=keepdims) / divisor
-    return el.where(elementwise("greater", divisor, 0), spread, literal(np.nan, inside))
+    return el.where(elementwise("greater", divisor, 0), spread, literal(np.nan, spread.type.dtype))
 
 
 def nanstd(

@@ -2,7 +2,8 @@
 
 In: dtypes, names, sizes (None where known only at each call). Out: input nodes; numbers, lists and arrays as constants.
 The constructors are Theano's: scalar vector row col matrix tensor3 tensor4 of dtype `options.floatX`, and with a prefix
-b (int8) w (int16) i (int32) l (int64) f (float32) d (float64); their plurals make several at once.
+b (int8) w (int16) i (int32) l (int64) f (float32) d (float64) c (complex64) z (complex128); their plurals make several
+at once.
 """
 
 from __future__ import annotations
@@ -253,6 +254,7 @@ explained_class(Constructors)
 
 PREFIXES: dict[str, str | None] = {
     "": None, "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64",
+    "c": "complex64", "z": "complex128",
 }  # fmt: skip
 RANKS: dict[str, tuple[str, Sizes]] = {
     "scalar": ("scalars", ()),

@@ -5,7 +5,7 @@ In: tensors whose first axis counts the transforms. Out: nodes, composed of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.index import set_subtensor, subtensor
 from graphc.ops.lines import backward, fourier
-from graphc.ops.shape import reshape, zeros
+from graphc.ops.shape import zeros
 from graphc.tensor.elementary import sqrt
 from graphc.tensor.joining import concatenate, stack
-from graphc.tensor.shaping import moveaxis
+from graphc.tensor.spectra import along, fitted, part_of
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
@@ -67,11 +66,11 @@ class RFFTOp(_Transform):
         """Half of the spectrum is kept."""
         last = a.ndim - 1
         for axis, size in enumerate(s, 1):
-            a = _fitted(a, axis, size)
-        found = _along(stack([a, zeros(a.type.dtype, a.type.shape)], axis=-1), last, fourier)
-        found = _part(found, last, 0, _half(s[-1]))
+            a = fitted(a, axis, size)
+        found = along(stack([a, zeros(a.type.dtype, a.type.shape)], axis=-1), last, fourier)
+        found = part_of(found, last, 0, _half(s[-1]))
         for axis in range(1, last):
-            found = _along(found, axis, fourier)
+            found = along(found, axis, fourier)
         return found
 
 
@@ -84,12 +83,12 @@ class IRFFTOp(_Transform):
         """The other half of the spectrum is the conjugate of what is there, in reverse."""
         last = a.ndim - 2
         for axis, size in enumerate((*s[:-1], _half(s[-1])), 1):
-            a = _fitted(a, axis, size)
+            a = fitted(a, axis, size)
         for axis in range(1, last):
-            a = _along(a, axis, backward)
+            a = along(a, axis, backward)
         count = sizes.add(sizes.floor_divide(sizes.add(s[-1], 1), 2), -1)
-        mirrored = _part(a, last, count, count, -1) * as_node(np.array([1, -1], a.type.dtype))
-        found = _along(concatenate([a, mirrored], last), last, backward)
+        mirrored = part_of(a, last, count, count, -1) * as_node(np.array([1, -1], a.type.dtype))
+        found = along(concatenate([a, mirrored], last), last, backward)
         return found[..., 0]
 
 
@@ -99,35 +98,6 @@ irfft_op = IRFFTOp()
 
 def _half(size: Size) -> Size:
     return sizes.add(sizes.floor_divide(size, 2), 1)
-
-
-def _part(a: Node, axis: int, start: Size, size: Size, step: int = 1) -> Node:
-    """A part of an axis."""
-
-    def whole(other: Sequence[Any], own: Any) -> list[Any]:
-        return [*other[:axis], own, *other[axis + 1 :]]
-
-    return subtensor(a, whole([0] * a.ndim, start), whole(a.type.shape, size), whole([1] * a.ndim, step))
-
-
-def _fitted(a: Node, axis: int, size: Size) -> Node:
-    """An axis cut off at a size, or with zeros up to it."""
-    held = a.type.shape[axis]
-    if sizes.equal(held, size):
-        return a
-    part = _part(a, axis, 0, sizes.minimum(held, size))
-    if sizes.equal(part.type.shape[axis], size):
-        return part
-    shape = [size if place == axis else each for place, each in enumerate(a.type.shape)]
-    return set_subtensor(zeros(a.type.dtype, shape), part, [0] * a.ndim, [1] * a.ndim)
-
-
-def _along(a: Node, axis: int, transform: Callable[[Node], Node]) -> Node:
-    """Complex values, transformed along an axis."""
-    moved = moveaxis(a, axis, -2)
-    shape = moved.type.shape
-    lines = reshape(moved, (sizes.product(shape[:-2]), *shape[-2:]))
-    return moveaxis(reshape(transform(lines), shape), -2, axis)
 
 
 def rfft(inp: Any, norm: str | None = None) -> Node:

@@ -192,7 +192,7 @@ NAMES = (
 
 # functions of tensors -------------------------------------------------------------------------------------------------
 
-COMPLEX = "graphc has no complex dtypes"
+COMPLEX = "complex numbers have no order here: sort by x.real or abs(x)"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
 FACTORS = "linalg has factorisations and lstsq; Theano's BLAS ops are not there"
 OP_CLASS = "it is a part of another op of Theano's: apply the function"
@@ -214,12 +214,7 @@ TIME = "graphc has no dtype for it"
 BYTES = "NumPy has it, Theano has not: graphc.numpy and NumPy's own function take tensors"
 
 GROUPS: tuple[tuple[str, str], ...] = (
-    (COMPLEX, """
-        ccol cmatrix crow cscalar ctensor3 ctensor4 ctensor5 ctensor6 ctensor7 cvector zcol zmatrix zrow zscalar
-        ztensor3 ztensor4 ztensor5 ztensor6 ztensor7 zvector complex complex_from_polar complex_matrix_types
-        complex_scalar_types complex_types complex_vector_types _convert_to_complex64 _convert_to_complex128
-        python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
-    """),
+    (COMPLEX, "sort_complex"),
     (RANDOM, "random"),
     (FACTORS, "blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """
@@ -254,7 +249,8 @@ GROUPS: tuple[tuple[str, str], ...] = (
         _scal_elemwise _scal_elemwise_with_nfunc _sum_grad_over_bcasted_dims _tensordot_as_dot float16_atol
         float16_rtol float32_atol float32_rtol float64_atol float64_rtol float_matrix_types float_scalar_types
         float_types float_vector_types int_matrix_types int_scalar_types int_types int_vector_types integer_types
-        int32_t int_t utils
+        int32_t int_t utils complex_matrix_types complex_scalar_types complex_types complex_vector_types
+        _convert_to_complex64 _convert_to_complex128 python_complex
     """),
     (MPI, """
         MPIRecv MPIRecvWait MPISend MPISendWait irecv isend recv send mpi_cmps mpi_enabled mpi_keys
@@ -266,7 +262,8 @@ GROUPS: tuple[tuple[str, str], ...] = (
     """),
     (IN_PLACE, "copyto place put put_along_axis putmask"),
     (DTYPES, """
-        False_ True_ ScalarType bool bool_ byte bytes_ can_cast character common_type double dtype dtypes finfo
+        False_ True_ ScalarType bool bool_ byte bytes_ can_cast cdouble character clongdouble common_type complex64
+        complex128 complex256 complexfloating csingle double dtype dtypes finfo
         flexible float128 float16 float32 float64 floating generic half iinfo inexact int16 int32 int64 int8 int_
         intc integer intp isdtype issubdtype long longdouble longlong min_scalar_type mintypecode number object_
         promote_types result_type sctypeDict short signedinteger single str_ typecodes typename ubyte uint uint16

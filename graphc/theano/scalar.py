@@ -344,15 +344,16 @@ CLASSES = {
 }  # fmt: skip
 """Theano's classes of scalar ops, as `isinstance(node.op.scalar_op, theano.scalar.Exp)` asks for them, and the ops."""
 
-_types = {dtype: TensorType(dtype, (), dtype) for dtype in dt.DTYPES}
+_types = {dtype: TensorType(dtype, (), dtype) for dtype in dt.NUMPY_DTYPES}
 """For each dtype the constructor of scalars: `scalar.float64("x")`."""
 int_types = [_types[dtype] for dtype in dt.SIGNED]
 uint_types = [_types[dtype] for dtype in dt.UNSIGNED]
 float_types = [_types[dtype] for dtype in dt.FLOATS]
+complex_types = [_types[dtype] for dtype in dt.COMPLEX]
 integer_types = (*int_types, *uint_types)
 discrete_types = [_types[dtype] for dtype in ("bool", *dt.INTEGERS)]
 continuous_types = float_types
-all_types = (*discrete_types, *continuous_types)
+all_types = (*discrete_types, *continuous_types, *complex_types)
 
 
 def get_scalar_type(dtype: Any) -> TensorType:

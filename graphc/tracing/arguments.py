@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphc.arrays.dtypes import natural_dtype
+from graphc.arrays.dtypes import COMPLEX, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, Scalar, variable
@@ -25,6 +25,7 @@ from graphc.ir.source_lines import TRACE, TRACED
 from graphc.ir.walk import type_sizes
 from graphc.ops.questions import Number
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.trees import exact_kind, flatten, leaves as leaves_of, map_leaves, paths
 
@@ -236,6 +237,29 @@ def kinds_of(leaves: Sequence[Any], by_class: bool = False) -> tuple[Any, ...]:
     )
 
 
+def with_parts(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], static: Static | None = None
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The arguments, in which trees of their parts stand for complex arrays (ops/pairs.py); static ones stay."""
+    if not any(
+        getattr(leaf, "dtype", None) in _COMPLEX or type(leaf) is complex for leaf in leaves_of((args, dict(kwargs)))
+    ):
+        return args, kwargs
+    static = static or Static()
+    fixed, _ = static.places(len(args))
+    named = {name: each if name in static.names else HOOKS.pairs.taken(each) for name, each in kwargs.items()}
+    return tuple([each if place in fixed else HOOKS.pairs.taken(each) for place, each in enumerate(args)]), named
+
+
+def as_parts(array: Any) -> Any:
+    """The floats of a complex array, with a last axis of two."""
+    return np.ascontiguousarray(array).reshape(array.shape)[..., None].view(_PARTS[array.dtype])
+
+
+_PARTS = {np.dtype(name): np.dtype(part) for name, part in COMPLEX.items()}
+_COMPLEX = frozenset(np.dtype(name) for name in COMPLEX)
+
+
 def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: Sequence[Iterable[int]]) -> list[Node]:
     """Return a variable for each leaf of the arguments of `what`. Its sizes are unknown, but 1 along the axes in
     `ones`.
@@ -270,7 +294,10 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
             f"or dicts, tuples, lists and dataclasses of them; another is static: static_argnames={root!r}"
         )
     dtype = natural_dtype(leaf, f"{what}: {name}")
-    node = variable(dtype, [1 if axis in ones else None for axis in range(np.ndim(leaf))], name)
+    known: list[int | None] = [1 if axis in ones else None for axis in range(np.ndim(leaf))]
+    if hasattr(leaf, "of_complex"):
+        known[-1] = 2
+    node = variable(dtype, known, name)
     for size in type_sizes(node):
         size.__class__ = Number  # as the sizes of NumPy's arrays are Python numbers
     return node if node.ndim else as_given(node, np.ndarray if isinstance(leaf, np.ndarray) else np.dtype(dtype).type)

@@ -17,6 +17,7 @@ from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
+from graphc.ir.pairs import extra_axes
 from graphc.ir.source_lines import LEFT, TRACE, TRACED
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.identity import Frame, attached
@@ -100,8 +101,8 @@ def _mapped(
     if not any(isinstance(axis, int) for axis in axes) and count is None:
         raise GraphValueError(f"vmap of {title(fun)}: no argument has an axis of elements; give in_axes, or axis_size")
     rows = [
-        _with_axis_first(fun, as_node(leaf), axis, name) if axis is not None else leaf
-        for leaf, axis, name in zip(given, axes, names, strict=True)
+        _with_axis_first(fun, as_node(leaf), axis, name, extra) if axis is not None else leaf
+        for leaf, axis, name, extra in zip(given, axes, names, extra_axes((args, dict(kwargs))), strict=True)
     ]
     mapped = [axis is not None for axis in axes]
     size = _common_size([row for row, has in zip(rows, mapped, strict=True) if has], count)
@@ -128,11 +129,11 @@ def _mapped(
     results = batched([as_node(leaf) for leaf in leaves(made)], pairs, size)
     places = _axes("out_axes", fun, out_axes, made)
     out = []
-    for value, axis, path in zip(results, places, paths(made, "result"), strict=True):
+    for value, axis, path, extra in zip(results, places, paths(made, "result"), extra_axes(made), strict=True):
         if axis is None and value[1]:
             raise GraphValueError(f"vmap of {title(fun)}: {path} is another for each element, where out_axes is None")
         (whole,) = [value[0]] if axis is None else all_batched([value], size)
-        out.append(whole if axis is None else _with_first_at(fun, whole, axis, path))
+        out.append(whole if axis is None else _with_first_at(fun, whole, axis, path, extra))
     return like(made, out)
 
 
@@ -148,21 +149,22 @@ def _axes(what: str, fun: Any, axes: Any, tree: Any) -> list[int | None]:
     return found
 
 
-def _with_axis_first(fun: Any, node: Node, axis: int, name: str) -> Node:
-    if not -node.ndim <= axis < node.ndim:
+def _with_axis_first(fun: Any, node: Node, axis: int, name: str, extra: int) -> Node:
+    """`node` with an axis first. extra: its last axes that are none of the program's: the parts of complex numbers."""
+    if not extra - node.ndim <= axis < node.ndim - extra:
         raise GraphValueError(
             f"vmap of {title(fun)}: {name}, {describe(node)} of type {node.type}, has no axis {axis}; in_axes=None "
             "gives it to every element"
         )
-    axis %= node.ndim
+    axis %= node.ndim - extra
     return dimshuffle(node, (axis, *(k for k in range(node.ndim) if k != axis)))
 
 
-def _with_first_at(fun: Any, node: Node, axis: int, path: str) -> Node:
-    if not -node.ndim <= axis < node.ndim:
-        raise GraphValueError(f"vmap of {title(fun)}: out_axes has {axis}, and {path} has {node.ndim} axes")
+def _with_first_at(fun: Any, node: Node, axis: int, path: str, extra: int) -> Node:
+    if not extra - node.ndim <= axis < node.ndim - extra:
+        raise GraphValueError(f"vmap of {title(fun)}: out_axes has {axis}, and {path} has {node.ndim - extra} axes")
     rest = list(range(1, node.ndim))
-    rest.insert(axis % node.ndim, 0)
+    rest.insert(axis % (node.ndim - extra), 0)
     return dimshuffle(node, rest)
 
 

@@ -19,15 +19,17 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype, read_only
 from graphc.errors import GradientError, GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Array, Node, Op, Size, Type, describe, make
+from graphc.ir.node import Array, Complex, Node, Op, Size, Type, describe, make
 from graphc.ir.source_lines import TRACE
 from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON, fingerprint
 from graphc.ops.elementwise import as_node
 from graphc.ops.identity import EFFECTS
 from graphc.ops.shape import reshape
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.shaping import as_size
-from graphc.trees import leaves, like, outline, structure
+from graphc.tracing.arguments import with_parts
+from graphc.trees import has_kind, leaves, like, outline, structure
 
 _TAKEN: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
 """The functions that are called back, under the names of the ops, which no two have."""
@@ -97,12 +99,17 @@ def pure_callback(
         >>> f(np.array([1.0, 3.0, 2.0]))
         np.float64(6.0)
     """
+    args, named = with_parts(args, kwargs)
+    kwargs = dict(named)
+    ((result_shape_dtypes,), _) = with_parts((result_shape_dtypes,), {})
+    has_complex = has_kind(Complex, structure(result_shape_dtypes))
     kinds = [_kind(leaf) for leaf in leaves(result_shape_dtypes)]
     given = leaves((args, kwargs))
 
     def compute(*arrays: Array) -> list[Array]:
         own, named = like((args, kwargs), arrays)
         made = callback(*own, **named)
+        made = HOOKS.pairs.taken(made) if has_complex else made
         if structure(made) != structure(result_shape_dtypes):
             wanted = outline(result_shape_dtypes)
             raise GraphTypeError(f"pure_callback of {_name(callback)}: it returned {outline(made)}, not {wanted}")

@@ -21,7 +21,8 @@ from graphc.control.batch import batched
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, plain, variable
+from graphc.ir.node import OPS, Complex, Node, Size, describe, make, next_serial, plain, variable
+from graphc.ir.pairs import conjugated
 from graphc.ir.source_lines import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.elementwise import as_node, cast
@@ -35,7 +36,7 @@ from graphc.tracing.arguments import Unchanged, names_of, settings_for
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.programs import stand_in
 from graphc.tracing.traced import Jitted, builder_of, transformed
-from graphc.trees import leaves, like, map_leaves, outline, paths
+from graphc.trees import has_kind, leaves, like, map_leaves, outline, paths, structure
 
 Build = Callable[..., Any]
 
@@ -214,12 +215,14 @@ def _value_and_slopes(
     found = leaves(done.outputs)
     value = as_node(found[0]) if len(found) == 1 and found[0] is done.outputs else None
     if value is None or not is_float(value.type.dtype) or not all(asked_equal(n, 1) for n in value.type.shape):
+        if isinstance(done.outputs, Node):
+            value = as_node(done.outputs)
         what = outline(done.outputs) if value is None else f"{describe(value)} of type {value.type}"
         raise GradientError(
             f"{by} of {title(fun)}: it returns {what}, not a floating scalar; take the sum or the mean, or jacrev"
         )
     slopes = autodiff.grad(reshape(value, ()), done.targets, disconnected_inputs="ignore")
-    own, slopes, aux = done.restored((value, like(done.tree, slopes), done.aux))
+    own, slopes, aux = done.restored((value, conjugated(like(done.tree, slopes)), done.aux))
     return ((own, aux) if has_aux else own), slopes
 
 
@@ -324,6 +327,10 @@ def _jacobians(
             raise GradientError(
                 f"{by} of {title(fun)}: {path} is {output.type.dtype}; only floating values have derivatives"
             )
+    if has_kind(Complex, structure((done.tree, done.outputs))):
+        raise GradientError(
+            f"{by} of {title(fun)}: there are no Jacobians by complex numbers, or of them; take the parts"
+        )
     parts = make_parts(done, outputs)
     found = like(done.outputs, [like(done.tree, part) for part in parts])
     return done.restored((found, done.aux)) if has_aux else done.restored(found)

@@ -18,16 +18,17 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Node, describe, variable
+from graphc.ir.node import Node, describe, plain, variable
+from graphc.ir.pairs import OF_PAIRS
 from graphc.ir.source_lines import LEFT, TRACED
 from graphc.ir.text import print_graph
 from graphc.ops.questions import Note, Number, sizes_at_hand
-from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of
+from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of, with_parts
 from graphc.tracing.callbacks import ShapeDtypeStruct
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.programs import nodes_in, run
 from graphc.tracing.traced import Jitted, builder_of
-from graphc.trees import leaves, like, map_leaves
+from graphc.trees import REGISTERED, Shield, leaves, like, map_leaves, shielded
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -43,13 +44,14 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     made = _traced(fun, args, kwargs, static_sizes=True)[2]
 
     def shown(leaf: Any) -> ShapeDtypeStruct:
-        (node,) = nodes_in(fun, leaf)
+        node = plain(leaf) if REGISTERED.get(type(leaf)) is OF_PAIRS else nodes_in(fun, leaf)[0]
         for size in node.type.shape:
             if isinstance(size, Node):
                 raise GraphTypeError(f"eval_shape of {title(fun)}: a size of {describe(node)} follows from values")
         return ShapeDtypeStruct(node.type.shape, node.type.dtype)
 
-    return map_leaves(shown, made)
+    whole = shielded(made, lambda part: REGISTERED.get(type(part)) is OF_PAIRS)
+    return map_leaves(lambda leaf: shown(leaf.tree) if isinstance(leaf, Shield) else shown(leaf), whole)
 
 
 def make_graph(
@@ -84,6 +86,7 @@ def _traced(
 ) -> tuple[list[Node], list[Note], Any]:
     """Return variables for the leaves of arguments, what a function was told of their sizes, and what it gives."""
     static = static or Static.of(fun, None, None)
+    args, kwargs = with_parts(args, kwargs, static)
     parts, (fixed, _) = static.split(args, kwargs), static.places(len(args))
     given = leaves((parts.left, dict(parts.named)))
     names = names_of(fun, parts.left, parts.named, fixed)

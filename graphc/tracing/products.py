@@ -21,6 +21,7 @@ from graphc import autodiff
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError
 from graphc.ir.node import LEAVES, Node, describe, variable
+from graphc.ir.pairs import conjugated
 from graphc.ir.sizes import shapes_differ
 from graphc.ir.source_lines import TRACE
 from graphc.ir.text import print_graph
@@ -177,13 +178,13 @@ def _pulled(by: str, fun: Any, done: Opened, cotangents: Sequence[Any]) -> Any:
     """Return the cotangents of the arguments, in their tree."""
     if len(cotangents) != 1:
         raise GradientError(f"{by} of {title(fun)}: one cotangent is to be given, like {outline(done.outputs)}")
-    pairs = _fitting(by, fun, "cotangent", cotangents[0], done.outputs, done.results)
+    pairs = _fitting(by, fun, "cotangent", conjugated(cotangents[0]), done.outputs, done.results)
     wrt = [node for node in dict.fromkeys(done.targets) if is_float_node(node)]
     found: dict[Node, Node] = {}
     if wrt and pairs:
         ends, along = zip(*pairs, strict=True)
         found = dict(zip(wrt, autodiff.vjp(list(ends), wrt, list(along), disconnected_inputs="ignore"), strict=True))
-    return like(done.tree, [found.get(node, zeros_of(node)) for node in done.targets])
+    return conjugated(like(done.tree, [found.get(node, zeros_of(node)) for node in done.targets]))
 
 
 # --- value and product apart ------------------------------------------------------------------------------------------

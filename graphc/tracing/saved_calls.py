@@ -26,7 +26,7 @@ from graphc.functions.callables import Function
 from graphc.functions.loaded import arguments_of
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
-from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of
+from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of, with_parts
 from graphc.tracing.guards import Condition, Guards
 from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant, choose, form_of
@@ -153,8 +153,9 @@ def _add_variant(made: Jitted[..., Any], header: Mapping[str, Any], row: Mapping
     results = function.kernel.outputs
     tree = like(decoded(row["results"]), results)
     variant = Variant(row["types"], function, function, tree, results, Guards(conditions, {}, conditions), ones)
-    key, found = made.keyed(tuple(args), kwargs)
-    parts = made.static.split(args, kwargs)
+    whole, named = with_parts(tuple(args), kwargs, made.static)
+    key, found = made.keyed(whole, named)
+    parts = made.static.split(whole, named)
     variant.form = form_of(parts, kinds_of(found, by_class=True))
     variant.make_fast(
         (args, kwargs, static, made.static.names), found, keywords_in_order(made.build, parts), made.again, made.has_out

@@ -54,6 +54,7 @@ from graphc.tracing.arguments import (
     Settings,
     Static,
     Unchanged,
+    as_parts,
     axes_of_one,
     is_no_array,
     keywords_in_order,
@@ -62,6 +63,7 @@ from graphc.tracing.arguments import (
     parameters_of,
     sizes_of,
     variables_for,
+    with_parts,
 )
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
@@ -120,6 +122,7 @@ class Jitted(Direct, Interface[P, R]):
         self.retraces = False
         self.retraced: Jitted[P, R] | None = None
         self.asked_at = ""
+        self.of_complex: dict[Any, OfComplex] = {}
         self.__name__ = name
 
     def __repr__(self) -> str:
@@ -176,20 +179,27 @@ class Jitted(Direct, Interface[P, R]):
         """Return the compiled function that a call with these arguments runs. Its inputs are the leaves of the
         arguments that are not static, in order. Raises GraphTypeError where there is none: an argument is a tensor, or
         the function returns nothing."""
-        variant, *_ = self.find(args, kwargs)
+        variant, *_ = self.find(*with_parts(args, kwargs, self.static))
         if type(variant) is not Variant or variant.function is None:
             raise GraphTypeError(f"{self.title}: there is no compiled function for these arguments")
         return variant.function
 
     def known_for(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Function | None:
         """The compiled function for these arguments; None where none is compiled yet."""
-        key, given = self.keyed(args, kwargs)
+        key, given = self.keyed(*with_parts(args, kwargs, self.static))
         variant = choose(self.entries.get(key, []), given)
         return None if variant is None else variant.function
 
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments, from the table `entries` or made now. A derivative of a
         function that draws random numbers, or asks for values, is traced at every call from then on (by_text.py)."""
+        if self.of_complex and not kwargs and (kinds := kinds_of(args)) in self.of_complex:
+            results = self.of_complex[kinds].call(args)
+            if results is not REFUSED:
+                return results
+        whole, (args, kwargs) = args, with_parts(args, kwargs, self.static)
+        if args is not whole and not kwargs and all(type(each) is np.ndarray for each in whole):
+            self.of_complex[kinds_of(whole)] = OfComplex(self, args)
         if self.retraced is None:
             try:
                 return self.found_call(args, kwargs)
@@ -210,6 +220,7 @@ class Jitted(Direct, Interface[P, R]):
             raise ArgumentError(f"{self.title}: out= takes results of compiled functions, and here is none")
         if type(variant) is not Variant:
             return variant.value
+        given = [np.asarray(leaf) if hasattr(leaf, "of_complex") else leaf for leaf in given]
         try:
             results = variant.run(given, out)
         except (ShapeError, IndexOutOfBounds) as error:
@@ -554,6 +565,24 @@ class Jitted(Direct, Interface[P, R]):
             on_unused_input="ignore",
         )
         return function, function
+
+
+class OfComplex:
+    """Calls of a jitted function with complex arrays by position: the variants for their types, without trees."""
+
+    def __init__(self, function: Jitted[Any, Any], args: tuple[Any, ...]) -> None:
+        self.function, self.key = function, function.keyed(args, {})[0]
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        """The results of the variant for arguments; REFUSED where none is known for them, or it fails."""
+        given = [leaf if leaf.dtype.kind != "c" else as_parts(leaf) for leaf in args]
+        variant = choose(self.function.entries.get(self.key, ()), given)
+        if variant is None or self.function.has_static or self.function.by_class:
+            return REFUSED
+        try:
+            return variant.run(given)
+        except (ShapeError, IndexOutOfBounds):
+            return REFUSED
 
 
 if TYPE_CHECKING:

@@ -23,14 +23,16 @@ from graphc.codegen.call.recipes import Call, Outside, exact_keywords, refused
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
-from graphc.ir.node import Node
+from graphc.ir.node import Complex, Node
+from graphc.ir.pairs import extra_axes
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.tracing.guards import Guards, Shapes
 from graphc.tracing.short_axes import Axes
-from graphc.trees import LEAF, leaves, like, structure, up_to
+from graphc.trees import LEAF, has_kind, leaves, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
 
@@ -182,8 +184,10 @@ def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
     """Return a function from what a compiled function gives, one array where `made` is a leaf and else a list, to a
     tree like `made`; None where there is nothing to do. Those of `results` that have no axes are arrays, and become
     NumPy's scalars."""
-    places = [place for place, node in enumerate(results) if not node.ndim]
     known = structure(made)
+    if has_kind(Complex, known):
+        return _with_complex(made)
+    places = [place for place, node in enumerate(results) if not node.ndim]
     if known == LEAF:
         return itemgetter(()) if places else None
     kind, *parts = known
@@ -200,6 +204,18 @@ def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
             arrays[place] = arrays[place][()]
         return whole(arrays)
 
+    return rebuild
+
+
+def _with_complex(made: Any) -> Rebuild:
+    """`finishing` of a tree with complex tensors in it."""
+
+    def rebuild(arrays: Any) -> Any:
+        given = arrays if isinstance(arrays, list) else [arrays]
+        pairs = [array.view(HOOKS.pairs.Pairs) if extra else array for array, extra in zip(given, extras, strict=True)]
+        return like(made, [array if array.ndim else array[()] for array in pairs])
+
+    extras = extra_axes(made)
     return rebuild
 
 

@@ -408,7 +408,6 @@ def test_what_is_not_there_says_what_serves() -> None:
     assert {"cond", "fori_loop", "map", "scan", "switch", "while_loop", "dynamic_slice", "expm1"} < {*dir(lax)}
     for name, message in {
         "psum": "no axes of devices",
-        "complex": "no complex dtypes",
         "sinn": "dir.lax. lists",
     }.items():
         with pytest.raises(AttributeError, match=f"'graphc.lax' has no attribute '{name}': .*{message}"):

@@ -23,7 +23,7 @@ from scipy.stats import norm
 
 import graphc
 import graphc.tensor as T
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +152,16 @@ def test_modules_that_are_imported_while_a_function_is_traced() -> None:
     """SciPy imports its parts when they are asked for, which may be in the function."""
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_frames_of_exchanged_functions_can_be_looked_at() -> None:
+    """A debugger reads the variables of each frame; code without its free variables would end the process there."""
+    with pytest.raises(GraphValueError, match="trans=7") as told:
+        graphc.jit(lambda w: scipy.linalg.solve_triangular(w, w[0], trans=7))(np.eye(3))
+    error: BaseException | None = told.value
+    while error is not None:
+        frame = error.__traceback__
+        while frame is not None:
+            assert isinstance(dict(frame.tb_frame.f_locals), dict)
+            frame = frame.tb_next
+        error = error.__context__

@@ -114,6 +114,6 @@ def test_what_signal_refuses() -> None:
     ):
         with pytest.raises(GraphcError, match=said):
             call()
-    for name, said in (("hilbert", "complex"), ("find_peaks", "depends on values"), ("lfiltr", "lfilter")):
+    for name, said in (("stft", "graphc.numpy.fft"), ("find_peaks", "depends on values"), ("lfiltr", "lfilter")):
         with pytest.raises(AttributeError, match=said):
             getattr(signal, name)

@@ -52,7 +52,7 @@ def stub_of(module: Any, theirs: Any) -> str:
     elements = [f"{name}: {kind(item)}" for name, item in found.items() if isinstance(item, np.ufunc)]
     head = HEAD.format(module=module.__name__, version="" if is_own else f" that are those of NumPy {NUMPY}")
     if module.__name__ != "graphc.numpy":
-        imports = "" if is_own else imported(theirs.__name__, types)
+        imports = "" if is_own or not types else imported(theirs.__name__, types)
         return head.replace("from typing import Any\n", f"from typing import Any\n{imports and chr(10)}{imports}") + (
             "\n".join([*functions, ""])
         )

@@ -176,7 +176,7 @@ def example_sizes(kernel: Kernel, values: Values, checks: Sequence[Guard]) -> di
             sides = [each if isinstance(each, int) else known.get(each) for each in (guard.left, guard.right)]
             if guard.relation == "==" and sides.count(None) == 1:
                 new = guard.left if sides[0] is None else guard.right
-                known[new] = sides[0] if sides[0] is not None else sides[1]  # type: ignore[index, assignment]
+                known[new] = sides[0] if sides[0] is not None else sides[1]  # type: ignore[assignment]
     return {
         (number, axis): known.get(size, EXAMPLE)
         for number, leaf in enumerate(kernel.inputs)

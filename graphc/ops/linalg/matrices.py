@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import is_inexact
 from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.body import item
@@ -44,7 +44,7 @@ def check_matrices(name: str, a: Node) -> None:
     """GraphTypeError unless the last two axes of a float node are square matrices; ShapeError
     where their sizes are known to differ."""
     what = f"{name} of {describe(a)} of type {a.type}"
-    if a.ndim < 2 or not is_float(a.type.dtype):
+    if a.ndim < 2 or not is_inexact(a.type.dtype):
         raise RankError(f"{what}: it takes matrices of floats, the last two axes")
     sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
 

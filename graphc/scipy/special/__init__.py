@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # which know the names
     jn = _special.jv
     __all__ += ["jn"]
 
-_COMPLEX = "its values are complex, and graphc has no complex dtypes"
+_COMPLEX = "its values are complex, and nobody has written it for complex numbers"
 _INTEGERS = "it is a function of integers, without derivatives: SciPy's own serves"
 _MODES = "its values belong to the number of a mode, and their derivatives have no formula"
 _INSTEAD = {

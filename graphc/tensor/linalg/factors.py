@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphValueError, RankError
+from graphc.arrays.dtypes import is_inexact, promote
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe
+from graphc.ir.node import Complex, Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
@@ -22,8 +22,9 @@ from graphc.ops.linalg import factor, matrices
 from graphc.ops.linalg.derivatives import triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.scalar import stop_gradient
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.creation import coordinates, eye
-from graphc.tensor.elementary import where
+from graphc.tensor.elementary import conj, where
 from graphc.tensor.indexing import diagonal, set_subtensor
 from graphc.tensor.reductions import all as all_of
 from graphc.tensor.selecting import take_along_axis
@@ -35,10 +36,20 @@ __all__ = [
 ]  # fmt: skip
 
 
+OF_COMPLEX = frozenset(
+    "cholesky cho_solve cond eigvalsh inv matrix_power matrix_rank solve solve_triangular svdvals tensorinv "
+    "tensorsolve".split()
+)
+"""Functions of matrices of complex numbers."""
+
+
 def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
     """The operands of a function as nodes of one float dtype. Raises GraphTypeError for what is no matrix."""
     nodes = [as_node(value) for value in values]
-    dtype = promote(*(node.type.dtype if is_float(node.type.dtype) else "float64" for node in nodes))
+    for node in nodes:
+        if type(node) is Complex and name not in OF_COMPLEX:
+            raise GraphTypeError(f"{name} of {describe(node)} of type {node.type}: it takes real matrices")
+    dtype = promote(*(node.type.dtype if is_inexact(node.type.dtype) else "float64" for node in nodes))
     for node in nodes[:1] if vectors else nodes:
         if node.ndim < 2:
             raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
@@ -111,8 +122,9 @@ def cho_solve(c_and_lower: Any, b: Any, on_error: str = "raise") -> Node:
     first, right = matrices_of("cho_solve", c, b, vectors=True)
 
     def apply(c: Node, b: Node) -> Node:
-        half = factor.triangular_solve(c, b, lower=bool(lower), transposed=not lower, on_error=on_error)
-        return factor.triangular_solve(c, half, lower=bool(lower), transposed=bool(lower), on_error=on_error)
+        first, second = (c, conj(c)) if lower else (conj(c), c)
+        half = factor.triangular_solve(first, b, lower=bool(lower), transposed=not lower, on_error=on_error)
+        return factor.triangular_solve(second, half, lower=bool(lower), transposed=bool(lower), on_error=on_error)
 
     return with_columns("cho_solve", first, right, apply)
 
@@ -120,6 +132,12 @@ def cho_solve(c_and_lower: Any, b: Any, on_error: str = "raise") -> Node:
 # --- triangular systems -----------------------------------------------------------------------------------------------
 
 TRANSPOSED = {0: False, 1: True, 2: True, "N": False, "T": True, "C": True}
+
+
+def _is_transposed(name: str, trans: Any) -> bool:
+    if trans not in TRANSPOSED:
+        raise GraphValueError(f"{name}: trans={trans!r} must be one of 0, 1, 2, 'N', 'T' and 'C'")
+    return TRANSPOSED[trans]
 
 
 def solve_triangular(
@@ -135,9 +153,12 @@ def solve_triangular(
     check_on_error("solve_triangular", on_error)
     first, right = matrices_of("solve_triangular", a, b, vectors=True)
 
+    turned = _is_transposed("solve_triangular", trans)
+
     def apply(a: Node, b: Node) -> Node:
+        first = conj(a) if trans in (2, "C") else a
         return factor.triangular_solve(
-            a, b, lower=bool(lower), transposed=TRANSPOSED[trans], unit=bool(unit_diagonal), on_error=on_error
+            first, b, lower=bool(lower), transposed=turned, unit=bool(unit_diagonal), on_error=on_error
         )
 
     return with_columns("solve_triangular", first, right, apply)
@@ -158,7 +179,7 @@ def lu_solve(lu_and_perm: Any, b: Any, trans: Any = 0, on_error: str = "raise") 
     """x with a x = b, or a' x = b with trans=1, given what `lu_factor` makes of `a`."""
     packed, perm = lu_and_perm
     packed, right = matrices_of("lu_solve", packed, b, vectors=True)
-    turned = TRANSPOSED[trans]
+    turned = _is_transposed("lu_solve", trans)
 
     def apply(packed: Node, b: Node) -> Node:
         return solve_by_lu(packed, as_node(perm), b, turned, on_error)
@@ -278,7 +299,7 @@ def solve(
     def apply(a: Node, b: Node) -> Node:
         match kind:
             case "positive":
-                return matrices.solve(a if lower else layout.transpose(a), b, "positive", on_error=on_error)
+                return matrices.solve(a if lower else conj(layout.transpose(a)), b, "positive", on_error=on_error)
             case "symmetric":
                 return matrices.solve(symmetric(a, lower), b, on_error=on_error)
             case "diagonal":
@@ -315,12 +336,17 @@ def inv(a: Any, on_error: str = "raise") -> Node:
 
 def det(a: Any) -> Node:
     """The determinant of each matrix; its derivative, the cofactors, is right for singular matrices too."""
+    node = as_node(a)
+    if type(node) is Complex:
+        return HOOKS.complexes.det(node)
     return matrices.det(matrices_of("det", a)[0])
 
 
 def slogdet(a: Any) -> tuple[Node, Node]:
     """The determinant's sign, and the logarithm of its magnitude, which does not overflow; 0 and -inf of a singular
     matrix, at which the derivative of the logarithm is NaN."""
+    if type(as_node(a)) is Complex:
+        return HOOKS.complexes.slogdet(as_node(a))
     (node,) = matrices_of("slogdet", a)
     return matrices.detsign(node), matrices.logabsdet(node)
 
@@ -479,11 +505,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
     Vectors have derivatives as those of `eigh`; the values have all but where the smallest is 0.
     """
+    if not compute_uv and not hermitian:
+        return svdvals(a)
     (node,) = matrices_of("svd", a)
     if hermitian:
         return _hermitian_svd(node, compute_uv)
-    if not compute_uv:
-        return factor.svdvals(node)
     square = sizes.equal(node.type.shape[-1], node.type.shape[-2])
     return factor.svd(node, full=bool(full_matrices) and not square)
 

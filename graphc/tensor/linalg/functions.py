@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_inexact
 from graphc.control.functional import cond as branch, fori_loop, while_loop
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
@@ -30,7 +31,7 @@ from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals, symmetric
 from graphc.tensor.products import matmul
-from graphc.tensor.reductions import norm as vector_norm_of
+from graphc.tensor.reductions import norm as vector_norm_of, square_size
 from graphc.tensor.shaping import flatten, label_operand, normalise_axes, of_rank
 
 __all__ = [
@@ -449,7 +450,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
     -2 (the greatest and the least singular value), "fro" (the default) and "nuc" (the sum of singular values).
     """
     node = as_node(x)
-    node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
+    node = node if is_inexact(node.type.dtype) else cast(node, "float64")
     ord = _NAMED.get(ord, ord) if isinstance(ord, str) else ord
     if axis is None and ord is None:
         return vector_norm_of(node, None, None, keepdims)
@@ -469,7 +470,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
 def _matrix_norm(a: Node, ord: Any) -> Node:
     match ord:
         case None | "fro" | "f":
-            return sqrt((a * a).sum((-2, -1)))
+            return sqrt(square_size(a).sum((-2, -1)))
         case 1:
             return _largest_or_zero(abs(a).sum(-2))
         case -1:

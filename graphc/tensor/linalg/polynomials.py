@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_inexact, promote
 from graphc.control.functional import fori_loop
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
@@ -36,7 +36,7 @@ __all__ = ["poly", "polydiv", "polyfit", "roots", "roots_parts"]
 
 def _coefficients(name: str, p: Any) -> Node:
     node = as_vector(name, p)
-    return cast(node, node.type.dtype if is_float(node.type.dtype) else "float64")
+    return cast(node, node.type.dtype if is_inexact(node.type.dtype) else "float64")
 
 
 def roots_parts(p: Any) -> tuple[Node, Node]:
@@ -128,7 +128,7 @@ def polyfit(
     points = with_elements(points, 0, 1, f"polyfit: {describe(points)} has no elements")
     if values.ndim not in (1, 2):
         raise GraphTypeError(f"polyfit: {describe(values)} of type {values.type} is neither vector nor matrix")
-    dtype = promote(points.type.dtype, values.type.dtype if is_float(values.type.dtype) else "float64")
+    dtype = promote(points.type.dtype, values.type.dtype if is_inexact(values.type.dtype) else "float64")
     points, values = cast(points, dtype), cast(values, dtype)
     count = as_size_node(points.type.shape[0])
     powers = vander(points, int(deg) + 1)

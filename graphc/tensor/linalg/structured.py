@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
@@ -25,7 +25,7 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg import equations, matrices
 from graphc.tensor.creation import coordinates, eye
-from graphc.tensor.elementary import mod, where
+from graphc.tensor.elementary import conj, mod, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import check_on_error, in_one_batch, matrices_of, solve, square_of, with_columns
@@ -57,9 +57,10 @@ def block_diag(*arrs: Any) -> Node:
 
 
 def toeplitz(c: Any, r: Any = None) -> Node:
-    """The matrix with first column `c` and first row `r` (`c`), whose diagonals are constant; r[0] does not count."""
+    """The matrix with first column `c` and first row `r` (the conjugate of `c`), whose diagonals are constant; r[0]
+    does not count."""
     column = as_vector("toeplitz", c)
-    row = column if r is None else as_vector("toeplitz", r)
+    row = conj(column) if r is None else as_vector("toeplitz", r)
     dtype = promote(column.type.dtype, row.type.dtype)
     down, along = coordinates(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
@@ -90,7 +91,7 @@ def circulant(c: Any) -> Node:
 def companion(a: Any) -> Node:
     """The matrix whose characteristic polynomial has the coefficients `a`, the highest power first."""
     node = as_vector("companion", a)
-    node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
+    node = node if is_inexact(node.type.dtype) else cast(node, "float64")
     top = layout.expand(-node[1:] / node[0], (0,))
     size = sizes.subtract(node.type.shape[0], 1)
     down, along = coordinates(size, size)
@@ -127,7 +128,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
     if right.ndim not in (1, 2):
         raise RankError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
     nodes = [*vectors, right]
-    dtype = promote(*(node.type.dtype if is_float(node.type.dtype) else "float64" for node in nodes))
+    dtype = promote(*(node.type.dtype if is_inexact(node.type.dtype) else "float64" for node in nodes))
     first, across, right = (cast(node, dtype) for node in nodes)
     columns = layout.expand(right, (1,)) if right.ndim == 1 else right
     found = equations.toeplitz_solve(first, across, columns, check_on_error("solve_toeplitz", on_error))
