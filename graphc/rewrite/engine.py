@@ -389,11 +389,7 @@ def apply_in_turn(
     if guards is not None and not any(map(guards.of, graph.outputs)):
         guards = None
     for name, rules in passes:
-        table: dict[str, list[AnyRule]] = {}
-        for item in rules:
-            for op in item.ops or tuple(OPS):
-                table.setdefault(op, []).append(item)
-        after, more = _apply_table(graph, table, visit, guards)
+        after, more = _apply_rules(graph, rules, visit, guards)
         if more:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
@@ -482,28 +478,35 @@ class VaryingGuards:
         return found
 
 
-def _apply_table(
-    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, guards: VaryingGuards | None
+def _apply_rules(
+    graph: Graph, rules: Sequence[AnyRule], visit: Visit, guards: VaryingGuards | None
 ) -> tuple[Graph, list[RuleUse]]:
-    if not any(node.op.name in table for node in visit.order):
+    ops = {node.op.name for node in visit.order}
+    if not any(_is_for(item, op) for item in rules for op in ops):
         return graph, []
-    table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
-    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [], guards)
+    surveyed = [item.over(visit.order) for item in rules]
+    rewriter = _Rewriter(surveyed, dict(visit.uses), {}, set(), {}, {}, [], guards)
     for node in visit.order:
         rewriter.finish(node)
     outputs = tuple(rewriter.final[output] for output in graph.outputs)
     return Graph(graph.inputs, outputs), rewriter.fired
 
 
+def _is_for(item: AnyRule, op: str) -> bool:
+    """True where a rule may replace nodes of an op."""
+    return op in item.ops if item.ops else op in OPS
+
+
 @record(frozen=False)
 class _Rewriter:
     """One pass to a fixpoint. final: the final form of each node. moved: the nodes whose final form is another node.
-    fitting: the rules that fit an op with arguments of given ops, memoised."""
+    of_op: the rules for an op, and fitting: those that fit it with arguments of given ops, both memoised."""
 
-    rules: dict[str, list[AnyRule]]
+    rules: Sequence[AnyRule]
     uses: dict[Node, int]
     final: dict[Node, Node]
     moved: set[Node]
+    of_op: dict[str, list[AnyRule]]
     fitting: dict[tuple[str, ...], list[AnyRule]]
     fired: list[RuleUse]
     guards: VaryingGuards | None
@@ -556,10 +559,11 @@ class _Rewriter:
         is final."""
         if not self.moved.isdisjoint(node.args):
             return self._inherit(node, remade(node, tuple([self.final[arg] for arg in node.args])))
-        if node.op.name not in self.rules:
+        fitting = self._fitting(node)
+        if not fitting:
             return node
         before = next_serial()
-        for item in self._fitting(node):
+        for item in fitting:
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after) and self._keeps(node, after):
                 self.fired.append(RuleUse.at(item.name, node))
@@ -576,7 +580,10 @@ class _Rewriter:
         key = (node.op.name, *[arg.op.name for arg in node.args])
         found = self.fitting.get(key)
         if found is None:
-            found = self.fitting[key] = [item for item in self.rules[key[0]] if item.fits(key[1:])]
+            own = self.of_op.get(key[0])
+            if own is None:
+                own = self.of_op[key[0]] = [item for item in self.rules if _is_for(item, key[0])]
+            found = self.fitting[key] = [item for item in own if item.fits(key[1:])]
         return found
 
     def _inherit(self, node: Node, after: Node) -> Node:

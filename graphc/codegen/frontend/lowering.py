@@ -22,7 +22,7 @@ from typing import Any
 import llvmlite.ir as llvm
 import numba.core.types  # noqa: F401 - before what it imports in a circle
 from numba.core import bytecode, errors, interpreter, ir, lowering, typeinfer, types
-from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
+from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.base import BaseContext as TargetContext
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.targetconfig import ConfigStack, Option, TargetConfig
@@ -307,6 +307,40 @@ class KernelLowering(lowering.Lower):
         with self.builder.goto_entry_block():
             return self.builder.alloca(lltype, name=name)
 
+    def lower_block(self, block: Any) -> None:
+        self.pre_block(block)
+        for statement in block.body:
+            self.loc = statement.loc
+            try:
+                self.lower_inst(statement)
+            except Exception:  # numba prepares what an error tells for every statement
+                place = statement.loc
+                wrong = partial(errors.LoweringError, loc=place)
+                told = lowering.new_error_context(  # type: ignore[attr-defined]
+                    'lowering "{inst}" at {loc}', inst=statement, loc=place, errcls_=wrong
+                )
+                with told:
+                    raise
+        self.post_block(block)
+
+    def lower_inst(self, inst: Any) -> None:
+        if isinstance(inst, ir.Assign):  # numba prints each for its debugger
+            name = inst.target.name
+            self.storevar(self.lower_assign(self.typeof(name), inst), name)
+        else:
+            super().lower_inst(inst)
+
+    def lower_binop(self, resty: types.Type, expr: Any, op: Any) -> Value:
+        """Lower an operator. numba asks three times before whether there is code for operands that are literals."""
+        context, native = self.context, self.fndesc.calltypes[expr]
+        called = context.typing_context.resolve_value_type(op)
+        loaded = [self.loadvar(operand.name) for operand in (expr.lhs, expr.rhs)]
+        kinds = [self.typeof(operand.name) for operand in (expr.lhs, expr.rhs)]
+        args = [context.cast(self.builder, *each) for each in zip(loaded, kinds, native.args, strict=True)]
+        own = called.get_call_type(context.typing_context, native.args, {})
+        result = context.get_function(called, own)(self.builder, args)
+        return context.cast(self.builder, result, native.return_type, resty)
+
     def storevar(self, value: Value, name: str, argidx: int | None = None) -> None:
         if name in self._singly_assigned_vars:
             self._blk_local_varmap[name] = value
@@ -325,13 +359,69 @@ def _assigned_before(blocks: Mapping[int, Any]) -> set[str]:
                 if name in places:
                     several.add(name)
                 places[name] = place
-    uses = compute_use_defs(blocks).usemap
     dominators = compute_cfg_from_blocks(blocks).dominators()
-    for place, names in uses.items():
-        before = dominators[place] - {place}
+    for place, block in blocks.items():
+        names, before = _used_from_before(block), dominators[place] - {place}
         # What loops count by is on the stack (vectorize/loopinfo.py).
         several |= {name for name in names if places.get(name) not in before or name.startswith("$")}
     return places.keys() - several
+
+
+def _used_from_before(block: Any) -> set[str]:
+    """The names that a block uses and has not assigned by then."""
+    used: set[str] = set()
+    assigned: set[str] = set()
+    for statement in block.body:
+        used |= _names_read(statement) - assigned
+        if isinstance(statement, ir.Assign):
+            assigned.add(statement.target.name)
+    return used
+
+
+def _names_read(statement: Any) -> set[str]:
+    """The names whose values a statement takes."""
+    if not isinstance(statement, ir.Assign):
+        return {variable.name for variable in statement.list_vars()}
+    value = statement.value
+    if isinstance(value, ir.Expr):
+        return {variable.name for variable in value.list_vars()}
+    return {value.name} if isinstance(value, ir.Var) else set()
+
+
+class Settled:
+    """A constraint of a statement, for numba's rounds over all constraints. It is met again only where since then the
+    type of a name in the statement has become another one."""
+
+    def __init__(self, constraint: Any, statement: Any) -> None:
+        self.constraint = constraint
+        self.loc = constraint.loc
+        self.read = sorted(_names_read(statement))
+        self.target = statement.target.name if isinstance(statement, ir.Assign) else ""
+        self.known: list[Any] | None = None
+
+    def __call__(self, inference: Any) -> None:
+        typevars = inference.typevars
+        taken = [typevars[name].type for name in self.read]
+        if self.known == [*taken, self._made(typevars)]:
+            return
+        self.known = None  # an error is to be found again
+        self.constraint(inference)
+        self.known = [*taken, self._made(typevars)]
+
+    def _made(self, typevars: Any) -> types.Type | None:
+        return typevars[self.target].type if self.target else None
+
+
+class Inference(typeinfer.TypeInferer):
+    """numba's type inference, in which constraints are `Settled`."""
+
+    def build_constraint(self) -> None:
+        made = self.constraints.constraints
+        for block in self.blocks.values():
+            for statement in block.body:
+                first = len(made)
+                self.constrain_statement(statement)
+                made[first:] = [Settled(each, statement) for each in made[first:]]
 
 
 # --- the stages -----------------------------------------------------------------------------------------------------
@@ -577,7 +667,7 @@ def _infer_types(
     arguments: tuple[types.Type, ...],
     returns: types.Type,
 ) -> tuple[Any, Any]:
-    inference = typeinfer.TypeInferer(typing_context, kernel_ir, _NoWarnings())
+    inference = Inference(typing_context, kernel_ir, _NoWarnings())
     with typing_context.callstack.register(target_context.target, inference, kernel_ir.func_id, arguments):
         for position, (name, kind) in enumerate(zip(kernel_ir.arg_names, arguments, strict=True)):
             inference.seed_argument(name, position, kind)
