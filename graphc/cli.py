@@ -164,8 +164,8 @@ def _add_cache(commands: Any) -> None:
 
     prune = _telling(lambda parsed: removed(manage.prune(parsed.older, parsed.larger, parsed.name)))
     pruning = add("prune", prune, "remove the entries that meet all conditions")
-    pruning.add_argument("--older", type=float, metavar="DAYS", help="not used for so many days")
-    pruning.add_argument("--larger", type=int, metavar="BYTES", help="larger than so many bytes")
+    pruning.add_argument("--older", type=days, metavar="DAYS", help="not used for so many days; 12h: hours")
+    pruning.add_argument("--larger", type=amount, metavar="BYTES", help="larger than so many bytes; 10k, 5M, 1G")
     pruning.add_argument("--name", metavar="PATTERN", help='of functions of such a name, as in "train*"')
     add("clear", _telling(lambda parsed: removed(manage.clear())), "remove all entries of the user's folder")
     export = _telling(lambda parsed: f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
@@ -180,8 +180,19 @@ def _add_cache(commands: Any) -> None:
     add("size", size, "print the bytes of all entries")
 
 
+def days(text: str) -> float:
+    """A time in days: "30", "30d", "12h"."""
+    return float(text[:-1]) / 24 if text.endswith("h") else float(text.removesuffix("d"))
+
+
+def amount(text: str) -> int:
+    """A number of bytes: "2000", "10k", "5M", "1G"."""
+    power = "kMG".find(text[-1:].replace("K", "k")) + 1 if text else 0
+    return int(float(text[:-1]) * 1024**power) if power else int(text)
+
+
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", help="first digits of a key, as `graphc cache list` prints them")
+    parser.add_argument("key", help="first digits of a key, or a name, as `graphc cache list` prints them")
     parser.add_argument("text", nargs="?", choices=list(store.TEXTS), default="source")
     parser.set_defaults(command=run_show)
 
@@ -296,9 +307,14 @@ def _blas() -> str:
 
 def run_show(parsed: argparse.Namespace) -> int:
     """Print the graph, plan or source of one entry."""
-    found = [entry for entry in manage.list_entries() if entry.key.startswith(parsed.key)]
+    known = manage.list_entries()
+    named = [entry for entry in known if entry.metadata.get("name") == parsed.key]
+    found = named or [entry for entry in known if entry.key.startswith(parsed.key)]
     if len(found) != 1:
-        raise GraphcError(f"{len(found) or 'no'} entries have a key that begins with {parsed.key!r}")
+        keys = f": {', '.join(entry.key[:12] for entry in found)}" if found else ""
+        raise GraphcError(
+            f"{len(found) or 'no'} entries have the name {parsed.key!r} or a key that begins with it{keys}"
+        )
     with open(os.path.join(found[0].folder, store.TEXTS[parsed.text]), encoding="utf-8") as file:
         print(file.read(), end="")
     return 0

@@ -89,12 +89,21 @@ def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest
         assert int(capsys.readouterr().out.split()[0]) > 1000
         assert cli.main(["show", key]) == 0
         assert "def kernel(x" in capsys.readouterr().out
-        assert cli.main(["show", key, "graph"]) == 0
+        assert cli.main(["show", name, "graph"]) == 0
         assert "exp" in capsys.readouterr().out
+        assert cli.main(["cache", "prune", "--older", "1h", "--larger", "5M"]) == 0
+        assert capsys.readouterr().out.startswith("0 entries removed")
+        assert (cli.days("12h"), cli.days("30d"), cli.days("2"), cli.amount("1.5k"), cli.amount("7")) == (
+            0.5,
+            30,
+            2,
+            1536,
+            7,
+        )
         assert cli.main(["cache", "clear"]) == 0
         assert capsys.readouterr().out.startswith("1 entries removed")
         assert cli.main(["show", key]) == 2
-        assert "no entries have a key that begins with" in capsys.readouterr().err
+        assert "no entries have the name" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -106,6 +106,10 @@ class Param:
     def spelling(self) -> str:
         return f"{self.type} *" if self.is_pointer else self.type
 
+    def __str__(self) -> str:
+        star = "*" * (self.is_pointer and not self.dims)
+        return f"{self.type} {star}{self.name}{''.join(f'[{size}]' for size in self.dims)}".rstrip()
+
 
 @record()
 class Declaration:
@@ -133,9 +137,14 @@ class Declaration:
         sizes = set(self.sizes.values())
         return [k for k, param in enumerate(self.params) if k not in sizes and param.type != "void"]
 
-    def __str__(self) -> str:
+    @property
+    def types(self) -> str:
         """The signature without names, as capsules have it: double (int, double *)."""
         return f"{self.returns} ({', '.join(param.spelling for param in self.params)})"
+
+    def __str__(self) -> str:
+        """The declaration that `read` reads: double f(int n, double x[n])."""
+        return f"{self.returns} f({', '.join(map(str, self.params))})"
 
 
 def read(text: str) -> Declaration:
@@ -481,7 +490,10 @@ class Pointer:
     @property
     def signature(self) -> str:
         """The types of the C function, as capsules name them: "double (int, double *)"."""
-        return str(self.declaration)
+        return self.declaration.types
+
+    def __repr__(self) -> str:
+        return f"<C function {self.declaration} of {self.function.name}>"
 
     @cached_property
     def ctypes(self) -> Any:

@@ -64,6 +64,7 @@ def test_what_does_not_fit_is_a_status() -> None:
     v, w, out, total = np.ones(3), np.ones((2, 3)), np.full(2, 7.0), np.full((), 7.0)
     arrays = at(v), at(w), at(out), at(total)
     assert [param.spelling for param in p.declaration.params[-2:]] == ["double *", "double *"]
+    assert read(str(p.declaration)) == p.declaration and str(p.declaration) in repr(p)
     assert p.ctypes(3, 2, 4, 2, *arrays) == FAILED
     for sizes, given in (
         ((3, 2, 3, 3), arrays),
