@@ -26,7 +26,7 @@ from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankEr
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Complex, Node, Size, describe
-from graphc.ir.pairs import OF_PAIRS
+from graphc.ir.pairs import is_pair
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.joining import concatenate
 from graphc.tensor.shaping import reshape
@@ -96,15 +96,10 @@ _LEAF = _Leaf()
 def _parts(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
     """The leaves of a tree, and the tree in which what `is_leaf` says so is a leaf."""
     if trees.has_kind(Complex, trees.structure(tree)):
-        whole = trees.shielded(tree, lambda part: _is_complex(part) or (is_leaf is not None and is_leaf(part)))
+        whole = trees.shielded(tree, lambda part: is_pair(part) or (is_leaf is not None and is_leaf(part)))
     else:
         whole = trees.shielded(tree, is_leaf)
     return [leaf.tree if isinstance(leaf, Shield) else leaf for leaf in trees.leaves(whole)], whole
-
-
-def _is_complex(part: Any) -> bool:
-    """True for a complex tensor, which is a leaf to programs."""
-    return REGISTERED.get(type(part)) is OF_PAIRS
 
 
 # --- leaves and structure ---------------------------------------------------------------------------------------------

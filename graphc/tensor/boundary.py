@@ -27,6 +27,7 @@ from graphc.arrays.dtypes import COMPLEX, NUMPY_DTYPES
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Comparison, Complex, Constant, Node, Proxy, describe, plain
+from graphc.ir.pairs import leaves_of as leaves, tree_of as like
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import asked, refuse_write
 from graphc.ops.elementwise import COMPARED, as_node, cast, with_sizes_fitted
@@ -35,7 +36,6 @@ from graphc.ops.shape import iota, reshape
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, assigned, fitted, known
 from graphc.tensor.indexing import put_item
-from graphc.trees import leaves, like
 
 
 def given(value: Any) -> Any:

@@ -19,7 +19,7 @@ from graphc.arrays.dtypes import check_dtype, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, plain, variable
-from graphc.ir.pairs import OF_PAIRS
+from graphc.ir.pairs import is_pair, leaves_of, tree_of
 from graphc.ir.source_lines import LEFT, TRACED
 from graphc.ir.text import print_graph
 from graphc.ops.questions import Note, Number, sizes_at_hand
@@ -28,7 +28,7 @@ from graphc.tracing.callbacks import ShapeDtypeStruct
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.programs import nodes_in, run
 from graphc.tracing.traced import Jitted, builder_of
-from graphc.trees import REGISTERED, Shield, leaves, like, map_leaves, shielded
+from graphc.trees import leaves, like
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -44,14 +44,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     made = _traced(fun, args, kwargs, static_sizes=True)[2]
 
     def shown(leaf: Any) -> ShapeDtypeStruct:
-        node = plain(leaf) if REGISTERED.get(type(leaf)) is OF_PAIRS else nodes_in(fun, leaf)[0]
+        node = plain(leaf) if is_pair(leaf) else nodes_in(fun, leaf)[0]
         for size in node.type.shape:
             if isinstance(size, Node):
                 raise GraphTypeError(f"eval_shape of {title(fun)}: a size of {describe(node)} follows from values")
         return ShapeDtypeStruct(node.type.shape, node.type.dtype)
 
-    whole = shielded(made, lambda part: REGISTERED.get(type(part)) is OF_PAIRS)
-    return map_leaves(lambda leaf: shown(leaf.tree) if isinstance(leaf, Shield) else shown(leaf), whole)
+    return tree_of(made, [shown(leaf) for leaf in leaves_of(made)])
 
 
 def make_graph(

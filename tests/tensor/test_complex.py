@@ -15,6 +15,7 @@ import graphc.numpy as jnp
 from graphc import lax, tensor as T
 from graphc.errors import CostError, GradientError, GraphTypeError
 from graphc.trees import leaves
+from tests.support import complex_programs
 
 RNG = np.random.default_rng(20)
 Z = RNG.normal(size=5) + 1j * RNG.normal(size=5)
@@ -305,3 +306,18 @@ def test_a_complex_cost_is_told() -> None:
         graphc.grad(z.sum(), z)
     with pytest.raises(GraphTypeError, match="cannot become float64 without loss"):
         graphc.function([T.dvector("x")], 1, on_unused_input="ignore")(Z)
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_random_programs(seed: int) -> None:
+    assert complex_programs.tried(seed, "compiled" if seed % 8 == 0 else "interpreted") is None
+
+
+def test_views_of_complex_arrays_see_writes() -> None:
+    def program(z: Any) -> Any:
+        a = z.copy()
+        views = np.flip(a), a[::-1], a.reshape(5, 1), np.atleast_2d(a), a.real, a.T
+        a[1:] *= 2
+        return views
+
+    same(graphc.jit(program)(Z), program(Z))
