@@ -35,17 +35,18 @@ NUMBERS = frozenset((float, int, bool))
 
 @record(eq=False)
 class Static:
-    """The static arguments of a function, whose values are known while it is traced: positions and names."""
+    """Arguments of a function that are chosen, by positions and names; mostly the static ones, whose values are known
+    while it is traced."""
 
     numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, function: Callable[..., Any], numbers: Any, names: Any) -> Static:
-        """Return the static arguments for `static_argnums` and `static_argnames`. Each is known by position and by name
-        where the signature tells both. Raises GraphValueError for a name that is no parameter."""
-        own_numbers = _listed(numbers, int, "static_argnums")
-        own_names = _listed(names, str, "static_argnames")
+    def of(cls, function: Callable[..., Any], numbers: Any, names: Any, by: str = "static") -> Static:
+        """Return the arguments that `static_argnums` and `static_argnames`, or those of `by`, choose. Each is known by
+        position and by name where the signature tells both. Raises GraphValueError for a name that is no parameter."""
+        own_numbers = listed(numbers, int, f"{by}_argnums")
+        own_names = listed(names, str, f"{by}_argnames")
         if not own_numbers and not own_names:
             return cls()
         known = parameters_of(function)
@@ -55,7 +56,7 @@ class Static:
             if name in known:
                 own_numbers.append(known.index(name))
             elif not takes_keyword(function, name):
-                raise GraphValueError(f"{title(function)} has no parameter {name!r}, which static_argnames lists")
+                raise GraphValueError(f"{title(function)} has no parameter {name!r}, which {by}_argnames lists")
         return cls(tuple(dict.fromkeys(own_numbers)), tuple(dict.fromkeys(own_names)))
 
     def __bool__(self) -> bool:
@@ -171,7 +172,7 @@ def _places(numbers: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tupl
     return tuple(own), tuple(place for place in range(count) if place not in own)
 
 
-def _listed(given: Any, kind: type, what: str) -> list[Any]:
+def listed(given: Any, kind: type, what: str) -> list[Any]:
     items = [] if given is None else [given] if isinstance(given, kind) else list(given)
     for item in items:
         if not isinstance(item, kind):
@@ -321,13 +322,13 @@ def sizes_of(variables: Sequence[Node], leaves: Sequence[Any]) -> dict[Node, int
 
 @record(eq=False)
 class Settings:
-    """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
-    arrays may be overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
+    """Options of compilation: `mode` and `threads` as for `function`; donated: the arguments whose arrays may be
+    overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
     `function`; short_axes: whether the short axes of a first call are fixed (short_axes.py)."""
 
     mode: str | None = None
     threads: int | str | None = None
-    donated: tuple[int, ...] = ()
+    donated: Static = Static()
     max_variants: int = 16
     profile: bool | None = None
     short_axes: bool = False

@@ -59,6 +59,7 @@ from graphc.tracing.arguments import (
     is_no_array,
     keywords_in_order,
     kinds_of,
+    listed,
     names_of,
     parameters_of,
     sizes_of,
@@ -400,7 +401,7 @@ class Jitted(Direct, Interface[P, R]):
         variables = variables_for(self.title, given, names, ones)
         outer, TRACE.strict = TRACE.strict, strict
         try:
-            self.run_with(variables, self.donated(args, static, given), parts, static, given)
+            self.run_with(variables, self.donated(args, static, parts), parts, static, given)
             if not met:
                 return None
             made = self.trace(args, kwargs, given, ones)
@@ -429,7 +430,7 @@ class Jitted(Direct, Interface[P, R]):
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
-        donated = self.donated(args, static, given)
+        donated = self.donated(args, static, parts)
         reach = None if TRACE.depth else self.reach(parts)
         outside = [] if reach is None else sources(reach)
         before = [] if reach is None else [place.read() for place in reach.places]
@@ -512,7 +513,9 @@ class Jitted(Direct, Interface[P, R]):
             with TRACE, Frame() as found:
                 HOOKS.creations.replace_in(self)
                 if written:
-                    args = map_leaves(lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, list(args))
+                    args, kwargs = map_leaves(
+                        lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, ([*args], dict(kwargs))
+                    )
                 made = self.build(*args, **kwargs)
             return attached(made, found)
         except (TypeError, ValueError) as error:
@@ -536,12 +539,13 @@ class Jitted(Direct, Interface[P, R]):
         except GraphTypeError as error:
             raise GraphTypeError(f"{self.title}: {path} that it returns is no array ({error})") from None
 
-    def donated(self, args: Sequence[Any], static: Sequence[int], given: Sequence[Any]) -> list[bool]:
+    def donated(self, args: Sequence[Any], static: Sequence[int], parts: Parts) -> list[bool]:
         """Return for each leaf True where a call may overwrite its array."""
-        chosen = {number % len(args) for number in self.settings.donated if -len(args) <= number < len(args)}
-        others = [(place, value) for place, value in enumerate(args) if place not in static]
-        flags = [place in chosen for place, value in others for _ in leaves(value)]
-        return [*flags, *[False] * (len(given) - len(flags))]
+        numbers, names = self.settings.donated.numbers, self.settings.donated.names
+        chosen = {number % len(args) for number in numbers if -len(args) <= number < len(args)}
+        others = [(place in chosen, value) for place, value in enumerate(args) if place not in static]
+        named = [(name in names, parts.named[name]) for name in sorted(parts.named)]
+        return [is_chosen for is_chosen, value in (*others, *named) for _ in leaves(value)]
 
     def others(self, results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
         """The variables from outside that make the results a graph."""
@@ -624,7 +628,9 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
+    donate: int | str | Sequence[int | str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
@@ -638,7 +644,9 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
+    donate: int | str | Sequence[int | str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
@@ -653,7 +661,9 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
+    donate: int | str | Sequence[int | str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
@@ -668,10 +678,11 @@ def jit(
     that call alone. Where it asks for sizes (`if x.shape[0] > 100`, `for row in x`), it is called once more for each
     other answer; past `max_variants` such variants for the same types, a warning names the line that asks.
     static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range` may depend on
-    them; they must be hashable, and each new value (compared by type and value) compiles again. donate_argnums:
-    arguments whose arrays may be overwritten by results. short_axes: the axes of 2 to 16 elements of the first call are
-    compiled as numbers where another axis has 64 or more, which makes loops over rows faster; another number compiles
-    once more, for all sizes. mode, threads, profile: as for `function`. Without `fun`, returns a decorator.
+    them; they must be hashable, and each new value (compared by type and value) compiles again. donate: arguments, by
+    position or name, whose arrays may be written to, and overwritten by results; donate_argnums and donate_argnames are
+    the same for either. short_axes: the axes of 2 to 16 elements of the first call are compiled as numbers where
+    another axis has 64 or more, which makes loops over rows faster; another number compiles once more, for all sizes.
+    mode, threads, profile: as for `function`. Without `fun`, returns a decorator.
 
     Results are arrays, those without axes NumPy's scalars. The function keeps its name, signature and docstring, and
     can be pickled if `fun` can.
@@ -690,15 +701,22 @@ def jit(
             function,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
+            donate=donate,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
             mode=mode,
             threads=threads,
             max_variants=max_variants,
             short_axes=short_axes,
             profile=profile,
         )
-    donated = () if donate_argnums is None else donate_argnums
-    donated = (donated,) if isinstance(donated, int) else tuple(donated)
+    chosen = [] if donate is None else [*donate] if isinstance(donate, list | tuple | set) else [donate]
+    numbers = [*listed(donate_argnums, int, "donate_argnums"), *(each for each in chosen if isinstance(each, int))]
+    by_name = [
+        *listed(donate_argnames, str, "donate_argnames"),
+        *(each for each in chosen if not isinstance(each, int)),
+    ]
+    donated = Static.of(fun, numbers, by_name, "donate")
     settings = Settings(mode, threads, donated, max_variants, profile, short_axes)
     return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
 

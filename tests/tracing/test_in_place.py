@@ -139,8 +139,14 @@ def test_a_donated_argument_is_written_to() -> None:
 
     x = X.copy()
     npt.assert_array_equal(graphc.jit(f, donate_argnums=0, mode="interpreted")(x, W), f(X.copy(), W))
+    for chosen in ({"donate": "x"}, {"donate": 0}, {"donate": ["x"]}, {"donate_argnames": "x"}, {"donate": (1, "x")}):
+        donated: Any = graphc.jit(f, **chosen, mode="interpreted")
+        for found in (donated(X.copy(), W), donated(x=X.copy(), w=W)):
+            npt.assert_array_equal(found, f(X.copy(), W))
     with pytest.raises(GraphTypeError, match="it is x, an argument of f"):
         graphc.jit(f, donate_argnums=1, mode="interpreted")(x, W)
+    with pytest.raises(GraphcError, match="has no parameter 'q', which donate_argnames lists"):
+        graphc.jit(f, donate="q")
 
 
 UNKNOWN = """
