@@ -20,6 +20,7 @@ from graphc.codegen.transform.abreast import short_rows_abreast
 from graphc.codegen.transform.borders import split_borders
 from graphc.codegen.transform.chosen import add_where_chosen
 from graphc.codegen.transform.double_buffers import double_buffer
+from graphc.codegen.transform.fission import functions_before_recurrences
 from graphc.codegen.transform.forwarding import elide_copies, forward_stores
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.merge_rows import merge_rows
@@ -185,5 +186,6 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
     Pass("short_rows_abreast", _plain(short_rows_abreast), needs=("marked", "safe"), ends=()),
     Pass("add_where_chosen", _plain(add_where_chosen), needs=("marked", "safe"), ends=()),
+    Pass("functions_before_recurrences", _naming(functions_before_recurrences), needs=("marked", "safe"), ends=()),
 )
 """The passes over a kernel, in order; those over the function that computes sizes are SIMPLIFY."""

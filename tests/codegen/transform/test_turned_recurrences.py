@@ -9,6 +9,7 @@ import pytest
 
 import graphc
 import graphc.numpy as gnp
+import graphc.tensor as T
 from graphc import lax
 from graphc.arrays.numerics import maximum, minimum
 
@@ -47,3 +48,27 @@ def test_tables(which: str, number: float) -> None:
                 table[i + 1, j + 1] = extreme(near, table[i, j] + rows[i] * columns[j])
         np.testing.assert_array_equal(found, table)
         np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(table) & ~np.isnan(table))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_functions_of_elements_are_computed_before_a_running_sum(dtype: str) -> None:
+    """The bits of a sum are those of the function by itself, added up one after the other."""
+    x, rows = T.vector("x", dtype), T.matrix("rows", dtype)
+
+    def step(value: Any, carry: Any) -> Any:
+        return carry * T.tanh(value) + value
+
+    decayed, _ = graphc.scan(step, sequences=[x], outputs_info=[x[0]])
+    sums = T.cumsum(T.exp(x)), T.cumsum(T.log1p(T.abs(rows)), axis=1)
+    f = graphc.function([x, rows], [*sums, decayed])
+    plain = graphc.function([x, rows], [*sums, decayed], mode="interpreted")
+    alone = graphc.function([x], T.exp(x))
+    rng = np.random.default_rng(1)
+    for length in (1, 2, 7, 9, 60, 700):
+        x_value, rows_value = (rng.normal(size=shape).astype(dtype) for shape in (length, (9, length)))
+        x_value[length // 2 :: 5] = -np.inf if length == 60 else -0.0
+        got = f(x_value, rows_value)
+        np.testing.assert_array_equal(got[0], np.add.accumulate(alone(x_value), dtype="float64").astype(dtype))
+        with np.errstate(all="ignore"):
+            for one, other in zip(got, plain(x_value, rows_value), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4 if dtype == "float32" else 1e-12)
