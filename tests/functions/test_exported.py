@@ -213,6 +213,7 @@ def test_special_functions_and_transforms_are_written_out(tmp_path: Path) -> Non
         graphc.scipy.stats.gamma.cdf(y, x), graphc.grad(chance, y), irfft(rfft(T.exp(x[None]))),
         special.j1(10 * x), special.gamma(-x), special.ellipe(-y), special.expi(-y),
         graphc.scipy.stats.f.ppf(T.sigmoid(y), x, 3.0), special.gammaincinv(x, T.sigmoid(z)),
+        special.airy(x - 3 * y)[0], special.airy(-y)[3],
     ]  # fmt: skip
     called = Called(graphc.function([x, y, z], outputs, mode="interpreted"), tmp_path)
     rng = np.random.default_rng(0)

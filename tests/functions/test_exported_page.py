@@ -17,6 +17,7 @@ from graphc.codegen.pipeline.program import generate_program
 from graphc.codegen.special.api import FUNCTIONS
 from graphc.codegen.special.plain_source import is_plain
 from graphc.errors import GraphcError, StepSizeError
+from graphc.ops.custom import SOURCES
 from graphc.startup.record import replace
 from graphc.tensor.shared_randomstreams import RandomStreams
 
@@ -53,5 +54,5 @@ def test_the_table_of_what_c_has_is_true() -> None:
 def test_the_list_of_special_functions_is_whole() -> None:
     said = re.search(r"Special functions of graphc's own: ([^.]*)\.", PAGE)
     assert said is not None
-    own = {name for routine, (name, _) in FUNCTIONS.items() if is_plain(routine)}
+    own = {SOURCES[name].name for routine, (name, _) in FUNCTIONS.items() if is_plain(routine)}
     assert sorted(re.findall("`(\\w+)`", said[1])) == sorted(own)

@@ -8,6 +8,8 @@ that source by `language.bind_source`, where a quotient by 0 is no error, and no
     gamma(x)              by steps of 1 up to 24, by Stirling's formula and reflection beyond (DLMF 5.5, 5.11.3)
     j0, j1, y0, y1        by recurrence and Neumann's series (Abramowitz and Stegun 9.1.88), beyond 25 by Hankel's
                           expansion (DLMF 10.17.3)
+    airy(x)               by Maclaurin's series, K of orders 1/3 and 2/3 (DLMF 9.6.2), the expansions for large x (9.7)
+                          and between both by Taylor's series
     ellipk(m), ellipe(m)  by the arithmetic-geometric mean (DLMF 19.8.5, 19.8.6)
     exp1(x), expi(x)      by series (DLMF 6.6.1), a continued fraction (6.9.1) and an asymptotic series (6.12.2)
 
@@ -258,6 +260,130 @@ def y1(x: Number) -> Number:
     if x <= 0.0:
         return -inf if x == 0.0 else nan
     return cylinder(x, True, True)
+
+
+# --- Airy functions ---------------------------------------------------------------------------------------------------
+
+
+def airy_near(x: Number, is_second: bool, is_slope: bool) -> Number:
+    """Ai, or Bi where is_second, or its derivative where is_slope, by Maclaurin's series."""
+    cube = x * x * x
+    even = 0.5 * x * x if is_slope else 1.0
+    odd = 1.0 if is_slope else x
+    evens = even
+    odds = odd
+    for n in range(1, 200):
+        k = 3.0 * float64(n)
+        even = even * cube / (k * (k + 2.0) if is_slope else k * (k - 1.0))
+        odd = odd * cube / (k * (k - 2.0) if is_slope else k * (k + 1.0))
+        evens = evens + even
+        odds = odds + odd
+        if fabs(even) < 1e-18 and fabs(odd) < 1e-18:
+            break
+    evens = 0.3550280538878172 * evens
+    odds = 0.2588194037928068 * odds
+    return 1.7320508075688772 * (evens + odds) if is_second else evens - odds
+
+
+def airy_sum(size: Number, is_slope: bool, quarter: Number) -> Number:
+    """The sum of the terms of the expansion for large sizes 2/3 |x|**(3/2): of all for quarter 2, else of the even or
+    the odd ones with signs in turn."""
+    term = 1.0
+    total = 1.0 if quarter != 1.0 else 0.0
+    sign = 1.0
+    for n in range(1, 60):
+        k = 6.0 * float64(n)
+        following = term * ((k - 5.0) * (k - 3.0) * (k - 1.0) / ((k - 3.0) * 72.0 * float64(n) * size))
+        if following > term:
+            break
+        term = following
+        part = term * ((k + 1.0) / (1.0 - k)) if is_slope else term
+        if n % 2 == 0:
+            sign = -sign
+        if quarter == 2.0:
+            total = total + part
+        elif float64(n % 2) == quarter:
+            total = total + sign * part
+        if term < 1e-18:
+            break
+    return total
+
+
+def airy_wave(z: Number, is_second: bool, is_slope: bool) -> Number:
+    """The same at -z by the expansion for large z (DLMF 9.7.9)."""
+    size = 0.6666666666666666 * z * sqrt(z)
+    even = airy_sum(size, is_slope, float64(0.0))
+    odd = airy_sum(size, is_slope, float64(1.0))
+    cosine = 0.7071067811865476 * (cos(size) + sin(size))
+    sine = 0.7071067811865476 * (sin(size) - cos(size))
+    root = sqrt(sqrt(z))
+    if is_slope:
+        found = cosine * even + sine * odd if is_second else sine * even - cosine * odd
+        return 0.5641895835477563 * found * root
+    found = cosine * odd - sine * even if is_second else cosine * even + sine * odd
+    return 0.5641895835477563 * found / root
+
+
+def airy_between(x: Number, is_second: bool, is_slope: bool) -> Number:
+    """The same between -9.5 and -4, by Taylor's series of y'' = x y in steps of at most 1 from the first of both."""
+    at = -9.5
+    y = airy_wave(float64(9.5), is_second, False)
+    slope = airy_wave(float64(9.5), is_second, True)
+    while at < x:
+        step = x - at if x - at < 1.0 else 1.0
+        before = 0.0
+        here = y
+        after = slope
+        power = step
+        y = y + slope * step
+        for n in range(40):
+            k = float64(n)
+            term = (at * here + before) / ((k + 1.0) * (k + 2.0))
+            slope = slope + (k + 2.0) * term * power
+            power = power * step
+            y = y + term * power
+            before = here
+            here = after
+            after = term
+        at = at + step
+    return slope if is_slope else y
+
+
+def airy(x: Number, is_second: bool, is_slope: bool) -> Number:
+    if isnan(x) or x == -inf:
+        return nan
+    size = 0.6666666666666666 * x * sqrt(fabs(x))
+    if x > 1.0 and not is_second:
+        if size > 750.0:
+            return -0.0 if is_slope else 0.0
+        if is_slope:
+            return -0.18377629847393068 * x * scaled_k(float64(2.0 / 3.0), size, size)
+        return 0.18377629847393068 * sqrt(x) * scaled_k(float64(1.0 / 3.0), size, size)
+    if x > 10.0:
+        if size > 750.0:
+            return inf
+        root = sqrt(sqrt(x))
+        factor = 0.5641895835477563 * (root if is_slope else 1.0 / root)
+        return exp(0.5 * size) * (factor * airy_sum(size, is_slope, float64(2.0))) * exp(0.5 * size)
+    if x >= -4.0:
+        return airy_near(x, is_second, is_slope)
+    return airy_wave(-x, is_second, is_slope) if x <= -9.5 else airy_between(x, is_second, is_slope)
+
+
+def airy_0(x: Number) -> Number:
+    return airy(x, False, False)
+
+
+def airy_1(x: Number) -> Number:
+    return airy(x, False, True)
+
+
+def airy_2(x: Number) -> Number:
+    return airy(x, True, False)
+
+
+def airy_3(x: Number) -> Number:
+    return airy(x, True, True)
 
 
 # --- elliptic and exponential integrals -------------------------------------------------------------------------------
