@@ -106,6 +106,29 @@ def test_programs(name: str, mode: str) -> None:
     same(graphc.jit(program, mode=mode)(Z, W, X), program(Z, W, X))
 
 
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_eigenvalues_and_singular_values(mode: str) -> None:
+    def program(w: Any) -> Any:
+        h = w + np.swapaxes(w, -1, -2).conj()
+        several = [*np.linalg.eigh(h), *np.linalg.eigh(h, UPLO="U"), *np.linalg.eig(w), np.linalg.eigvals(w)]
+        tall = w[..., :3]
+        return [*several, *np.linalg.svd(tall), *np.linalg.svd(tall, full_matrices=False), *np.linalg.qr(tall)]
+
+    same(graphc.jit(program, mode=mode)(W), program(W))
+    pair = np.stack([W, 2 * W.T])
+    same(graphc.jit(program, mode=mode)(pair), program(pair))
+    same(graphc.vmap(lambda w: jnp.linalg.eigh(w + w.conj().T)[1])(pair), program(pair)[1])
+
+
+def test_the_derivative_of_eigenvectors() -> None:
+    def cost(w: Any) -> Any:
+        values, vectors = np.linalg.eigh(w)
+        return (values**3).sum() + values[1] * abs(vectors[1, 2]) ** 2 + (abs(vectors[0]) ** 2 * np.arange(5)).sum()
+
+    found, wanted = graphc.grad(cost)(HERMITIAN), slope(cost, HERMITIAN)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * abs(wanted).max())
+
+
 def test_triangles_and_factors() -> None:
     la = scipy.linalg
 
@@ -286,7 +309,13 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "largest": (lambda z: z.max(), GraphTypeError, "there is no max of complex numbers"),
     "floor": (np.floor, GraphTypeError, "floor is not defined for x .* of dtype complex128"),
     "cast": (lambda z: z.astype(float), GraphTypeError, "without the loss of its imaginary part"),
-    "factors": (lambda z: np.linalg.qr(np.outer(z, z)), GraphTypeError, "qr of .*: it takes real matrices"),
+    "inverses": (lambda z: np.linalg.pinv(np.outer(z, z)), GraphTypeError, "pinv of .*: it takes real matrices"),
+    "pairs": (lambda z: scipy.linalg.eigh(np.outer(z, z), np.eye(5)), GraphTypeError, "it takes real matrices"),
+    "vectors": (
+        graphc.grad(lambda z: abs(np.linalg.svd(np.outer(z, z))[0]).sum()),
+        GradientError,
+        "of complex matrices has no derivative",
+    ),
     "cost": (graphc.grad(lambda q: q.sum()), GradientError, "complex128.*, not a floating scalar"),
     "jacobian": (graphc.jacrev(lambda q: q * q), GradientError, "no Jacobians by complex numbers"),
     "random": (lambda z: graphc.random.normal(graphc.random.key(0), (3,), "complex64"), GraphTypeError, "complex64"),

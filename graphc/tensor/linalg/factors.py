@@ -19,12 +19,13 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
 from graphc.ops.identity import checked
 from graphc.ops.linalg import factor, matrices
+from graphc.ops.linalg.complex_factors import factors
 from graphc.ops.linalg.derivatives import triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.scalar import stop_gradient
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.creation import coordinates, eye
-from graphc.tensor.elementary import conj, where
+from graphc.tensor.elementary import conj, real, where
 from graphc.tensor.indexing import diagonal, set_subtensor
 from graphc.tensor.reductions import all as all_of
 from graphc.tensor.selecting import take_along_axis
@@ -37,8 +38,8 @@ __all__ = [
 
 
 OF_COMPLEX = frozenset(
-    "cholesky cho_solve cond eigvalsh inv matrix_power matrix_rank solve solve_triangular svdvals tensorinv "
-    "tensorsolve".split()
+    "cholesky cho_solve cond eig eigh eigvals eigvalsh inv matrix_power matrix_rank qr solve solve_triangular svd "
+    "svdvals tensorinv tensorsolve".split()
 )
 """Functions of matrices of complex numbers."""
 
@@ -319,6 +320,14 @@ def symmetric(a: Node, lower: bool) -> Node:
     return where(below, a, turned) if lower else where(below, turned, a)
 
 
+def hermitian(a: Node, lower: bool) -> Node:
+    """The Hermitian matrices of which one triangle, and the real part of the diagonal, are given."""
+    rows, columns = coordinates(a.type.shape[-1], a.type.shape[-1])
+    read = elementwise("greater" if lower else "less", rows, columns)
+    other = where(elementwise("equal", rows, columns), cast(real(a), a.type.dtype), conj(layout.transpose(a)))
+    return where(read, a, other)
+
+
 def divided(b: Node, divisors: Node, on_error: str) -> Node:
     """Rows of matrices over numbers, of which none may be 0: as many systems of one equation."""
     rows = layout.expand(b, (b.ndim - 1,))
@@ -366,6 +375,11 @@ def qr(a: Any, mode: str = "reduced", *, pivoting: bool = False) -> Any:
     if mode not in QR_MODES:
         raise GraphValueError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
     (node,) = matrices_of("qr", a)
+    if type(node) is Complex:
+        if mode not in ("reduced", "economic", "r") or pivoting:
+            raise GraphTypeError(f"qr of {describe(node)} of type {node.type}: of complex numbers it is reduced")
+        q, r = factors("qr", node)
+        return r if mode == "r" else (q, r)
     order = factor.qr_order(stop_gradient(node)) if pivoting else None
     turned = node if order is None else layout.transpose(factor.permuted(layout.transpose(node), order))
     q, r = factor.qr(turned, complete=mode in ("complete", "full"))
@@ -420,7 +434,9 @@ def eigh(
     subset_by_value=[low, high] those above `low` and up to `high` of one matrix (SciPy's).
     """
     lower = _reads_lower("eigh", UPLO)
-    if b is None:
+    if b is None and type(as_node(a)) is Complex:
+        w, v = factors("eigh" if lower else "eigh_upper", hermitian(square_of("eigh", a), lower))
+    elif b is None:
         w, v = factor.eigh(matrices_of("eigh", a)[0], lower=lower)
     else:
         inner, half = _reduced(a, b, lower, on_error)
@@ -451,7 +467,7 @@ def eigvalsh(
 
 def _reduced(a: Any, b: Any, lower: bool, on_error: str) -> tuple[Node, Node]:
     """L^-1 a L'^-1, whose eigenvalues those of a v = w b v are, and L, the Cholesky factor of b."""
-    left, right = in_one_batch("eigh", *matrices_of("eigh", a, b))
+    left, right = in_one_batch("eigh", *matrices_of("eigh with b", a, b))
     half = factor.cholesky(right if lower else layout.transpose(right), on_error=on_error)
     once = factor.triangular_solve(half, symmetric(left, lower), lower=True)
     return factor.triangular_solve(half, layout.transpose(once), lower=True), half
@@ -462,7 +478,7 @@ def _reduced(a: Any, b: Any, lower: bool, on_error: str) -> tuple[Node, Node]:
 
 def eig_parts(a: Any) -> tuple[Node, Node, Node, Node]:
     """The eigenvalues of a square matrix and its eigenvectors, the columns: real and imaginary parts `(wr, wi, vr,
-    vi)`, as there are no complex dtypes."""
+    vi)`."""
     return factor.eig(matrices_of("eig", a)[0])
 
 
@@ -480,9 +496,12 @@ def _if_real(name: str, node: Node, wi: Node, parts: Sequence[Node]) -> list[Nod
 def eig(a: Any) -> tuple[Node, Node]:
     """`(w, v)`: the eigenvalues of a square matrix and its eigenvectors, the columns, where all are real.
 
-    A call with a matrix of complex eigenvalues is an error that names it, as there are no complex dtypes: `eig_parts`
-    gives real and imaginary parts.
+    A call with a real matrix of complex eigenvalues is an error that names it: `eig_parts` gives real and imaginary
+    parts, and `eig` of `a.astype("complex128")` complex ones, without derivatives.
     """
+    if type(as_node(a)) is Complex:
+        values, vectors = factors("eig", square_of("eig", a))
+        return values, vectors
     (node,) = matrices_of("eig", a)
     wr, wi, vr, _ = factor.eig(node)
     w, v = _if_real("eig", node, wi, (wr, vr))
@@ -491,6 +510,8 @@ def eig(a: Any) -> tuple[Node, Node]:
 
 def eigvals(a: Any) -> Node:
     """The eigenvalues of a square matrix, where all are real; else as `eig`."""
+    if type(as_node(a)) is Complex:
+        return factors("eigvals", square_of("eigvals", a))[0]
     (node,) = matrices_of("eigvals", a)
     wr, wi = factor.eigvals(node)
     return _if_real("eigvals", node, wi, (wr,))[0]
@@ -508,6 +529,9 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if not compute_uv and not hermitian:
         return svdvals(a)
     (node,) = matrices_of("svd", a)
+    if type(node) is Complex and not hermitian:
+        u, s, vh = factors("svd_full" if full_matrices else "svd", node)
+        return u, s, vh
     if hermitian:
         return _hermitian_svd(node, compute_uv)
     square = sizes.equal(node.type.shape[-1], node.type.shape[-2])
