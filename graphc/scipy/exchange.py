@@ -16,6 +16,7 @@ In: calls of SciPy's functions. Out: those of the functions of `graphc.scipy`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -23,7 +24,8 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphcError, GraphTypeError
+from graphc.ir.call_errors import PLACED
 from graphc.ir.node import Node, describe, plain
 from graphc.ir.source_lines import TRACE, program_line
 from graphc.startup.hooks import HOOKS
@@ -38,6 +40,12 @@ CLASSES = "rv_generic rv_continuous rv_discrete".split()
 
 FFT_BACKENDS = ("_basic_backend", "_realtransforms_backend", "_fftlog_backend")
 """The modules of `scipy.fft` whose functions compute where no other backend is set."""
+
+CURVES = "Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator".split()
+CURVES += ["RegularGridInterpolator", "interp1d"]
+"""The classes of curves whose methods are exchanged."""
+ORDERS = {0: "zero", 1: "linear", 2: "quadratic", 3: "cubic"}
+"""The kinds of `interp1d` that SciPy computes by splines, by their orders."""
 
 OTHERS = {"integrate.odeint": "integrate.initial_values.scipys_odeint"}
 """Functions of SciPy's whose names `graphc.scipy` has for other signatures, and those that take their calls."""
@@ -100,6 +108,68 @@ def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> 
     return function, function.__code__, _code(function, call)
 
 
+def _of_curves(theirs: Any) -> Iterator[Exchange]:
+    """The methods of SciPy's curves, each once."""
+    kinds = dict.fromkeys(kind for name in CURVES for kind in getattr(theirs, name).__mro__ if kind is not object)
+    for kind in kinds:
+        for name, method in vars(kind).items():
+            if isinstance(method, FunctionType) and (name[0] != "_" or name in ("__init__", "__call__")):
+                yield _exchange_of_curve(method, name)
+
+
+def _exchange_of_curve(function: FunctionType, name: str) -> Exchange:
+    """A method of one of SciPy's classes of curves: graphc's curve is kept in an object that is made of tensors, and
+    takes the calls of its methods; of one that SciPy has made, it is made for a call with tensors."""
+    own = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    own.__kwdefaults__ = function.__kwdefaults__
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        curve, given = args[0], args[1:]
+        curves = vars(curve).get("_graphc")
+        is_known = known((given, kwargs)) is not UNKNOWN
+        if TRACE.depth and curves is None and is_known:
+            return own(curve, *boundary.given(given), **boundary.given(kwargs))
+        if not TRACE.depth or (curves is None and not any(isinstance(each, Node) for each in leaves((given, kwargs)))):
+            return own(*args, **kwargs)
+        if name == "__init__":
+            target = _target("interpolate", type(curve).__name__, (given, kwargs))
+        else:
+            target = getattr(_curve_of(curve, (given, kwargs)) if curves is None else curves, name)
+        done = boundary.Call(target, given, kwargs)
+        try:
+            made: Any = target(*done.args, **done.kwargs)
+        except GraphcError as error:
+            if not re.search(PLACED, str(error)):
+                error.args = (f"{error} (called at {program_line()})",)
+            raise
+        if name != "__init__":
+            return done.finished(made)
+        curve._graphc = made
+        if type(curve).__name__ == "interp1d":
+            curve.x, curve.y = made.x, made.y  # which programs read
+        return None
+
+    return function, function.__code__, _code(function, call)
+
+
+def _curve_of(curve: Any, given: Any) -> Any:
+    """Graphc's curve for one that SciPy has made of arrays."""
+    kind = type(curve).__name__
+    if hasattr(curve, "c") and hasattr(curve, "x"):
+        kind = "PPoly"
+    make = _target("interpolate", kind, given)
+    if kind == "PPoly":
+        return make.of_coefficients(curve.c, curve.x, curve.extrapolate, curve.axis)  # type: ignore[attr-defined]
+    if kind == "BSpline":
+        return make(curve.t, curve.c, curve.k, curve.extrapolate, curve.axis)
+    if kind == "RegularGridInterpolator":
+        return make(curve.grid, curve.values, curve.method, curve.bounds_error, curve.fill_value)
+    between = ORDERS[curve._spline.k] if curve._kind == "spline" else curve._kind
+    return make(curve.x, curve.y, between, curve.axis, True, curve.bounds_error, curve.fill_value, assume_sorted=True)
+
+
 def _takes_tensors(leaf: Any) -> bool:
     """Tell whether a value is a function that takes a tensor from around it, as that of a solver may."""
     contents = map(content_of, leaf.__closure__ or ()) if isinstance(leaf, FunctionType) else ()
@@ -136,6 +206,8 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
             yield _exchange(function, name, module, False)
         elif module == "spatial" and isinstance(make := getattr(function, "__init__", None), FunctionType):
             yield _exchange(make, name, module, True)
+    if module == "interpolate":
+        yield from _of_curves(theirs)
     if module != "stats":
         return
     infrastructure: Any = sys.modules["scipy.stats._distn_infrastructure"]

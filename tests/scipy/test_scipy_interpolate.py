@@ -3,6 +3,7 @@ of the data come from pieces beyond the ends, and the systems' conditions are be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,43 @@ def test_what_interpolate_refuses() -> None:
             call()
     with pytest.raises(AttributeError, match="triangulation"):
         getattr(interpolate, "griddata")  # noqa: B009 - which type checkers know that it has not
+
+
+PLACES, HEIGHTS = np.arange(5.0), np.sin(np.arange(5.0))
+MADE: dict[str, Any] = {  # by SciPy, before a function is traced
+    "line": scipy.interpolate.interp1d(PLACES, HEIGHTS),
+    "steps": scipy.interpolate.interp1d(PLACES, HEIGHTS, "nearest", bounds_error=False, fill_value=(0.0, 9.0)),
+    "rows": scipy.interpolate.interp1d(PLACES, np.stack([HEIGHTS, 2 * HEIGHTS]), "cubic", axis=1),
+    "curve": scipy.interpolate.CubicSpline(PLACES, HEIGHTS),
+    "spline": scipy.interpolate.make_interp_spline(PLACES, HEIGHTS),
+    "grid": scipy.interpolate.RegularGridInterpolator((PLACES, PLACES), np.outer(HEIGHTS, HEIGHTS)),
+}
+WITHIN: list[Callable[..., Any]] = [
+    lambda y, q: scipy.interpolate.interp1d(PLACES, y)(q) + MADE["line"](q),
+    lambda y, q: MADE["steps"](3 * q - 2) + MADE["line"](np.array([0.5, 1.0, 2.0])),
+    lambda y, q: MADE["rows"](q),
+    lambda y, q: MADE["curve"](q) + MADE["curve"](q, 1) + MADE["curve"].derivative()(q),
+    lambda y, q: scipy.interpolate.CubicSpline(PLACES, y, bc_type="natural")(q, 1),
+    lambda y, q: scipy.interpolate.CubicSpline(PLACES, y).derivative()(q),
+    lambda y, q: scipy.interpolate.PchipInterpolator(PLACES, y)(q) + MADE["spline"](q),
+    lambda y, q: (
+        MADE["grid"](np.stack([q, q], -1)) + scipy.interpolate.RegularGridInterpolator((PLACES,), y)(q[:, None])
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WITHIN)))
+def test_scipys_curves_take_tensors_of_traced_functions(number: int) -> None:
+    heights, queries = np.cos(PLACES), np.array([0.5, 1.2, 3.9])
+    found = graphc.jit(WITHIN[number], mode="interpreted")(heights, queries)
+    np.testing.assert_allclose(found, WITHIN[number](heights, queries), rtol=1e-10, atol=1e-10)
+
+
+def test_slopes_through_scipys_curves() -> None:
+    slope = graphc.grad(lambda t: 2 * MADE["curve"](t), mode="interpreted")(1.5)
+    np.testing.assert_allclose(slope, 2 * MADE["curve"](1.5, 1))
+    weights = graphc.grad(lambda y: scipy.interpolate.interp1d(PLACES, y)(1.25), mode="interpreted")(HEIGHTS)
+    np.testing.assert_allclose(weights, [0, 0.75, 0.25, 0, 0])
+    assert type(scipy.interpolate.CubicSpline(PLACES, HEIGHTS)(0.5)) is np.ndarray
+    with pytest.raises(GraphcError, match=r"kind 'quadratic' is not here: .*called at test_scipy_interp"):
+        graphc.jit(lambda y: scipy.interpolate.interp1d(PLACES, y, "quadratic")(0.5), mode="interpreted")(HEIGHTS)

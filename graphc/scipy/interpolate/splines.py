@@ -62,6 +62,13 @@ class PPoly:
         self.c, self.x, self.axis = c, x, axis
         self.extrapolate = True if extrapolate is None else extrapolate
 
+    @classmethod
+    def of_coefficients(cls, c: Any, x: Any, extrapolate: Any, axis: int) -> PPoly:
+        """Return the polynomial of coefficients whose first axes are those of powers and of pieces."""
+        made = PPoly.__new__(PPoly)
+        made._set(c, x, extrapolate, axis)
+        return made
+
     def _with(self, c: Any, x: Any, extrapolate: Any) -> PPoly:
         """Return another polynomial of the same axis."""
         made = PPoly.__new__(PPoly)
