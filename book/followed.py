@@ -19,8 +19,8 @@ import graphc
 from book.navigation import ROOT
 from graphc.codegen.pipeline import program as generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.codegen.schedule.nodes import all_nodes, size_up
 from graphc.codegen.schedule.plan import Plan, labels_of
-from graphc.codegen.schedule.sizes import all_nodes, size_up
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Node, Size
 from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import nodes_of

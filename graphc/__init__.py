@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.hooks import ALIASES, HOOKS, install, nearest
-from graphc.startup.imports import import_numpy, importing
+from graphc.startup.process import import_numpy, importing
 from graphc.startup.versions import VERSION, warn_of_versions
 
 HOOKS.modules = {

@@ -81,7 +81,7 @@ UPWARD = {
     ("scipy.signal", "scipy.signal.windows"),
     ("shared", "copy"),
     ("sparse.variable", "scipy.sparse"),
-    ("startup.imports", "numpy"),
+    ("startup.process", "numpy"),
     ("startup.versions", "warnings"),
     ("tracing.variants", "logging"),
     ("train.trainer", "matplotlib.figure"),

@@ -29,7 +29,6 @@ import numpy as np
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.cache.key import Key
-from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import (
     ABSENT,
     OUT,
@@ -39,6 +38,7 @@ from graphc.codegen.call.bind import (
     Locking,
     attach,
     bind,
+    free as free_blocks,
     measure,
     vectorcall_type,
 )
@@ -410,7 +410,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
         self.entry.__self__.arena[0] = None
         if "variants" in vars(self):
             self.variants.free()
-        result_memory.free()
+        free_blocks()
         for give in tuple(PROCESS.givers):  # memory of large products that no other thread is using
             give()
 

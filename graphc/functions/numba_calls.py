@@ -13,7 +13,8 @@ GIL. For [x: dvector, s: dscalar] -> [x * s, sum] its source is
 
 Sizes of inputs that must agree are compared before `fail`, for an error that names the inputs.
 
-`call` is an intrinsic: a call of the C function (pointer.py) by its address, with results without axes on the stack.
+`call` is an intrinsic: a call of the C function (functions/pointer.py) by its address, with results without axes on
+the stack.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numba.core import cgutils
 from numba.core.errors import NumbaTypeError
 from numba.extending import intrinsic as of_numba
 
-from graphc.codegen.call.pointer import FAILED, NO_MEMORY
+from graphc.codegen.call.c_interface import FAILED, NO_MEMORY
 from graphc.functions.callables import Function
 from graphc.functions.pointer import Pointer, plain_signature
 from graphc.ir.interpret import plan_steps

@@ -30,7 +30,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.bind import measure_sizes
-from graphc.codegen.call.pointer import BOUND, CALM, GROUPS, PARAM, POINTER, VALUE, WORDS, Form, words_of
+from graphc.codegen.call.c_interface import BOUND, CALM, GROUPS, PARAM, POINTER, VALUE, WORDS, Form, words_of
 from graphc.codegen.call.signature import ALIGNMENT, extents_of, need_of
 from graphc.codegen.gemm.api import find_all
 from graphc.codegen.link.image import load, process_symbol

@@ -191,7 +191,7 @@ def code_row(key: Key, blobs: Blobs) -> dict[str, Any] | None:
     products = metadata["products"]
     names = [PARALLEL] if metadata["parallel"] else []
     if products:
-        names = import_module("graphc.codegen.pipeline.products").product_parts(products)
+        names = import_module("graphc.codegen.pipeline.runtime").product_parts(products)
     return {
         "fingerprint": made_of(key.fingerprint),
         "settings": dict(key.settings),

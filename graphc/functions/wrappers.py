@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.schedule.sizes import all_nodes
+from graphc.codegen.schedule.nodes import all_nodes
 from graphc.errors import (
     ArgumentError,
     AssertionFailed,

@@ -371,7 +371,7 @@ SHORT_DEAR = 48
 vectors along it read it twice."""
 MOST_ODD = 11
 """The most elements of a row, of an odd number, whose columns are read by whole vectors: the column of an odd stride
-takes a shuffle for each vector of the row (codegen/vectorize/columns.py)."""
+takes a shuffle for each vector of the row (codegen/vectorize/legality.py)."""
 
 
 def has_columns(length: int) -> bool:

@@ -12,22 +12,359 @@ is wrong with which statement of which function.
                 iterations conflict
     operators   have operands of the dtypes they take, and give the dtype that is said
     calls       have arguments of the kinds that their functions take
-    memory      is stored before it is read (assigned.py)
+    memory      is stored before it is read
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from keyword import iskeyword
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import VerifyError
 from graphc.loopir import ir
-from graphc.loopir.assigned import verify_assigned
-from graphc.loopir.operators import FILLS, READS, OperandError, Operator, result_dtype
+from graphc.loopir.operators import BLOCKS, FILLS, MUL, READS, OperandError, Operator, result_dtype
 from graphc.loopir.syntax import print_statement
-from graphc.loopir.visit import is_left
+from graphc.loopir.visit import defined, is_left
+from graphc.startup.record import record
+
+# --- every element is stored before it is read, on every path ---------------------------------------------------------
+# In: functions that stand in one source, and the buffers of which nothing is stored when the first one begins: results
+# and temporaries. Out: nothing, or a VerifyError that names the load.
+#
+# Statements are followed from the first function on, through the functions that they call, and all stores so far are
+# kept with the conditions under which they are carried out. A load is in order where the conditions of a store hold,
+# whatever the conditions are that are not known there:
+#
+#     element  a store to the same constant position, or to positions that only a loop tells
+#     branch   a condition holds inside its branch, and the contrary in the other; what both store is stored after them
+#     loop     its body is followed once, as its first iteration, so that nothing is read which only a later statement
+#              of it stores. What it stores at a constant position is stored where a loop over as many iterations is
+#              entered, or where these are known to be some; at other positions it counts as stored, for where there
+#              are no iterations there are no elements
+#     leaving  after a `Break` that is not taken its condition does not hold; after a branch with one somewhere within,
+#              a condition holds of which nothing is known
+#
+# A function from outside counts as one that stores whatever it is given the address of: what it reads is not said in
+# the program. Of a temporary that holds several values in turn, the first to be stored counts for all. Both are held
+# by the lowering, which reads no value of a plan from memory before the part that stores it.
+
+Number: TypeAlias = int
+"""A value: equal numbers are equal values."""
+Condition: TypeAlias = "tuple[Number, bool | None]"
+"""A condition: a value is true, or false; of the trip count of a loop, with None: there are iterations."""
+Conditions: TypeAlias = "frozenset[Condition]"
+Element: TypeAlias = "int | None"
+"""A constant position; None for any other."""
+NONE: Conditions = frozenset()
+
+
+@record()
+class Place:
+    """The buffer of the first function that a parameter stands for, from an element on."""
+
+    name: str
+    begin: Element
+
+
+def verify_assigned(functions: Sequence[ir.Function], unwritten: frozenset[str]) -> None:
+    """Check the functions that none of the others calls. Raises VerifyError."""
+    own = {function.name: function for function in functions}
+    called: set[str] = set()
+    for function in functions:
+        called |= _callees(function.body)
+    for function in functions:
+        if function.name not in called:
+            _Paths(own, unwritten).enter(function)
+
+
+def _callees(body: Sequence[ir.Stmt]) -> set[str]:
+    found: set[str] = set()
+    pending = [*body]
+    while pending:
+        match pending.pop():
+            case ir.Loop() as loop:
+                pending += loop.body
+            case ir.If(_, then, orelse):
+                pending += (*then, *orelse)
+            case ir.Invoke(function) | ir.Launch(function):
+                found.add(function)
+    return found
+
+
+def _covered(ways: Sequence[Conditions], here: Conditions) -> bool:
+    """True where all conditions of one of the ways hold where those of `here` do, the others being as they may."""
+    if any(way <= here for way in ways):
+        return True
+    left, count = [way - here for way in ways], 0
+    while len(left) != count:  # without those that some condition rules out: its contrary holds, or has no way
+        count, asked = len(left), frozenset().union(*left)
+        left = [way for way in left if all((one := _contrary(each)) in asked and one not in here for each in way)]
+    if not left:
+        return False
+    condition = min(left[0])
+    return all(_covered(left, frozenset({each})) for each in (condition, _contrary(condition)))
+
+
+def _contrary(condition: Condition) -> Condition:
+    """The condition that holds where this one does not; that there are no iterations is nobody's condition."""
+    number, holds = condition
+    return (-1, None) if holds is None else (number, not holds)
+
+
+class _Values:
+    """Numbers of values, each with how many loops are around the innermost one in which it changes."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, Number] = {}
+        self.terms: list[object] = []
+        self.depths: list[int] = []
+
+    def number(self, term: object, depth: int) -> Number:
+        """The number of a term, whose operands are numbers."""
+        found = self.numbers.get(term)
+        if found is None:
+            found = self.numbers[term] = len(self.terms)
+            self.terms.append(term)
+            self.depths.append(depth)
+        return found
+
+    def new(self, depth: int) -> Number:
+        """The number of a value of which nothing is known."""
+        return self.number(("value", len(self.terms)), depth)
+
+    def constant(self, number: Number) -> int | None:
+        match self.terms[number]:
+            case ir.Const() as const:
+                return ir.int_value(const)
+        return None
+
+    def factors(self, size: Number) -> Iterator[Number]:
+        """The values all of which are above 0 where a loop of this size has iterations."""
+        match self.terms[size]:
+            case (op, int() as one, int() as other) if op is MUL:
+                yield from self.factors(one)
+                yield from self.factors(other)
+            case (op, int() as length, _) if op is BLOCKS:
+                yield from self.factors(length)
+            case _:
+                if (self.constant(size) or 0) <= 0:
+                    yield size
+
+
+class _Paths:
+    """The way through the statements of a function and of those it calls: `stored` under which conditions, and those
+    that hold `here`. `latest`: what was stored, in order, so that the end of a loop looks at its own stores only."""
+
+    def __init__(self, own: Mapping[str, ir.Function], unwritten: frozenset[str]) -> None:
+        self.own, self.unwritten = own, unwritten
+        self.values = _Values()
+        self.stored: dict[tuple[str, Element], list[Conditions]] = {}
+        self.elements: dict[str, set[Element]] = {}
+        self.latest: list[tuple[str, Element]] = []
+        self.here = NONE
+        self.loops = 0
+        self.names: dict[str, Number] = {}
+        self.places: dict[str, Place] = {}
+        self.function: ir.Function | None = None
+        self.stmt: ir.Stmt | None = None
+        self.chunk: tuple[Number, Number] | None = None
+
+    def enter(self, function: ir.Function) -> None:
+        """Follow a function that nobody calls."""
+        places = {each.name: Place(each.name, 0) for each in function.params if isinstance(each, ir.Buffer)}
+        names = {each.name: self.values.new(0) for each in function.params if isinstance(each, ir.Var)}
+        self.follow(function, places, names, None)
+
+    def follow(
+        self,
+        function: ir.Function,
+        places: dict[str, Place],
+        names: dict[str, Number],
+        chunk: tuple[Number, Number] | None,
+    ) -> None:
+        """Follow a function whose parameters stand for these places and values. chunk: its first two, where they are
+        the beginning and the end of some iterations."""
+        before = self.function, self.stmt, self.places, self.names, self.chunk
+        self.function, self.places, self.names, self.chunk = function, places, names, chunk
+        self.body(function.body)
+        self.function, self.stmt, self.places, self.names, self.chunk = before
+
+    def fail(self, buffer: ir.Buffer) -> NoReturn:
+        assert self.function is not None
+        where = f", {print_statement(self.stmt)!r}" if self.stmt is not None else ""
+        raise VerifyError(f"{self.function.name}{where}: {buffer.name} is read before it is stored")
+
+    # Statements
+
+    def body(self, body: Sequence[ir.Stmt]) -> bool | None:
+        """Follow statements; whether they end with the loop left, or, with None, may leave it within."""
+        here, left = self.here, False
+        for stmt in body:
+            self.stmt = stmt
+            match stmt:
+                case ir.Let(var, value) | ir.Set(var, value):
+                    self.names[var.name] = self.value(value)
+                case ir.Store(buffer, index, value):
+                    self.value(value)
+                    self.store(buffer, self.element(buffer, self.value(index)))
+                case ir.Loop():
+                    self.loop(stmt)
+                case ir.If(condition, then, orelse):
+                    left |= self.branch(self.value(condition), then, orelse)
+                case ir.Check(condition):
+                    self.value(condition)
+                case ir.Invoke(function, args):
+                    self.call(function, args)
+                case ir.Launch(function, count, size, args):
+                    self.value(size)
+                    self.launch(function, self.value(count), args)
+                case ir.Break():
+                    self.here = here
+                    return True
+        self.here = here
+        return None if left else False
+
+    def loop(self, loop: ir.Loop) -> None:
+        begin, size = self.value(loop.begin), self.value(loop.size)
+        here = self.here
+        if (begin, size) != self.chunk:
+            first, end = self.values.constant(begin), self.values.constant(size)
+            if first == 0:
+                self.here |= {(factor, None) for factor in self.values.factors(size)}
+            elif first is None or end is None or first >= end:
+                self.here |= {(self.values.number(("range", begin, size), self.loops), None)}
+        changing, before = {var.name for var in defined(loop.body)} & self.names.keys(), len(self.latest)
+        self.loops += 1
+        for name in (*changing, loop.var.name):
+            self.names[name] = self.values.new(self.loops)
+        self.body(loop.body)
+        self.loops -= 1
+        for name in changing:
+            self.names[name] = self.values.new(self.loops)
+        self.here = here
+        for key in self.since(before):
+            if key[1] is None:
+                self.stored[key] = [self.outside(way) for way in self.stored[key]]
+
+    def since(self, before: int) -> list[tuple[str, Element]]:
+        """The stores after the first `before`, each once from here on."""
+        found = [*dict.fromkeys(self.latest[before:])]
+        self.latest[before:] = found
+        return found
+
+    def outside(self, way: Conditions) -> Conditions:
+        """The conditions that do not change in a loop that ends here."""
+        if all(self.values.depths[number] <= self.loops for number, _ in way):
+            return way
+        return frozenset(each for each in way if self.values.depths[each[0]] <= self.loops)
+
+    def branch(self, condition: Number, then: Sequence[ir.Stmt], orelse: Sequence[ir.Stmt]) -> bool:
+        """Follow both branches; whether one of them may leave the loop."""
+        here, before = self.here, len(self.latest)
+        left: list[bool | None] = []
+        for holds, body in ((True, then), (False, orelse)):
+            self.here = here | {(condition, holds)}
+            left.append(self.body(body))
+        for var in defined((*then, *orelse)):
+            self.names[var.name] = self.values.new(self.loops)
+        self.here = here
+        for key in self.since(before):
+            if _covered(self.stored[key], here):
+                self.keep(key)
+        for holds, leaves in zip((True, False), left, strict=True):
+            if leaves:
+                self.here |= {(condition, not holds)}
+            elif leaves is None:
+                self.here |= {(self.values.new(self.loops), True)}
+        return left != [False, False]
+
+    def call(self, function: str, args: Sequence[ir.Expr], chunk: tuple[Number, Number] | None = None) -> None:
+        """A call of a function of the same source, or of one from outside."""
+        callee = self.own.get(function)
+        places: dict[str, Place] = {}
+        names: dict[str, Number] = {}
+        params = [None] * len(args) if callee is None else callee.params[2 * (chunk is not None) :]
+        for param, arg in zip(params, args, strict=True):
+            pointer = arg.args[0] if isinstance(arg, ir.Apply) and arg.op in (FILLS, READS) else arg
+            if isinstance(pointer, ir.Pointer):
+                begin = self.element(pointer.buffer, self.value(pointer.index))
+                if param is None:
+                    self.store(pointer.buffer, None)
+                else:
+                    places[param.name] = Place(self.places[pointer.buffer.name].name, begin)
+            elif param is None:
+                self.value(arg)
+            else:
+                names[param.name] = self.value(arg)
+        if callee is None:
+            return
+        if chunk is not None:
+            names |= {param.name: number for param, number in zip(callee.params, chunk, strict=False)}
+        self.follow(callee, places, names, chunk)
+
+    def launch(self, function: str, count: Number, args: Sequence[ir.Expr]) -> None:
+        """A call for every chunk: as the first one."""
+        here = self.here
+        self.here |= {(factor, None) for factor in self.values.factors(count)}
+        self.loops += 1
+        self.call(function, args, (self.values.new(self.loops), self.values.new(self.loops)))
+        self.loops -= 1
+        self.here = here
+
+    # Memory
+
+    def element(self, buffer: ir.Buffer, index: Number) -> Element:
+        """The position in the first function's buffer."""
+        begin, position = self.places[buffer.name].begin, self.values.constant(index)
+        return None if begin is None or position is None else begin + position
+
+    def store(self, buffer: ir.Buffer, element: Element) -> None:
+        name = self.places[buffer.name].name
+        if name in self.unwritten:
+            self.keep((name, element))
+            self.elements.setdefault(name, set()).add(element)
+
+    def keep(self, key: tuple[str, Element]) -> None:
+        """Note that an element is stored where what holds here does."""
+        ways, here = self.stored.setdefault(key, []), self.here
+        if key[1] is None:
+            here = frozenset(each for each in here if each[1] is not None)
+        if not any(way <= here for way in ways):
+            ways[:] = [*(way for way in ways if not here <= way), here]
+            self.latest.append(key)
+
+    def load(self, buffer: ir.Buffer, element: Element) -> None:
+        name = self.places[buffer.name].name
+        if name not in self.unwritten:
+            return
+        wanted = self.elements.get(name, ()) if element is None else (element, None)
+        if not _covered([way for each in wanted for way in self.stored.get((name, each), ())], self.here):
+            self.fail(buffer)
+
+    # Expressions
+
+    def value(self, expr: ir.Expr) -> Number:
+        """The number of an expression, whose loads are looked at."""
+        found: list[Number] = []
+        for part in reversed([*ir.subexpressions(expr)]):  # operands first, the last one first
+            match part:
+                case ir.Var(name):
+                    found.append(self.names[name])
+                case ir.Const():
+                    found.append(self.values.number(part, 0))
+                case ir.Load(buffer):
+                    self.load(buffer, self.element(buffer, found.pop()))
+                    found.append(self.values.new(self.loops))
+                case ir.Apply(op, args):
+                    operands = [found.pop() for _ in args]
+                    depth = max((self.values.depths[each] for each in operands), default=0)
+                    found.append(self.values.number((op, *operands), depth))
+                case _:
+                    found.append(self.values.new(self.loops))
+        return found[-1]
+
 
 Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""

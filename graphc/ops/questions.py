@@ -46,7 +46,7 @@ from graphc.startup.record import record
 
 # --- sizes at hand ----------------------------------------------------------------------------------------------------
 # In: the sizes of a call's arguments, while the function is traced for them; what a program asks of values that follow
-# from them alone. Out: the answer, and a note of it. The caller makes guards of the notes (tracing/guards.py).
+# from them alone. Out: the answer, and a note of it. The caller makes guards of the notes (tracing/variants.py).
 #
 #     with sizes_at_hand({n: 3, m: 5}) as notes:      n, m: the sizes of x
 #         answered("greater", n * 2, 4)               True

@@ -10,8 +10,7 @@ import sys
 from graphc.startup.hooks import HOOKS
 from graphc.tracing.batches import vectorize, vmap
 from graphc.tracing.callbacks import ShapeDtypeStruct, debug, pure_callback
-from graphc.tracing.checkpoints import checkpoint, checkpoint_name, checkpoint_policies, remat
-from graphc.tracing.custom import custom_jvp, custom_vjp
+from graphc.tracing.custom import checkpoint, checkpoint_name, checkpoint_policies, custom_jvp, custom_vjp, remat
 from graphc.tracing.derivatives import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from graphc.tracing.looking import disable_jit, eval_shape, make_graph
 from graphc.tracing.products import hvp, jvp, linearize, stop_gradient, vjp

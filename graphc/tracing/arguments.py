@@ -324,7 +324,7 @@ def sizes_of(variables: Sequence[Node], leaves: Sequence[Any]) -> dict[Node, int
 class Settings:
     """Options of compilation: `mode` and `threads` as for `function`; donated: the arguments whose arrays may be
     overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
-    `function`; short_axes: whether the short axes of a first call are fixed (short_axes.py)."""
+    `function`; short_axes: whether the short axes of a first call are fixed (variants.py)."""
 
     mode: str | None = None
     threads: int | str | None = None

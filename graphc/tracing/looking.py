@@ -25,9 +25,9 @@ from graphc.ir.text import print_graph
 from graphc.ops.questions import Note, Number, sizes_at_hand
 from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of, with_parts
 from graphc.tracing.callbacks import ShapeDtypeStruct
-from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.programs import nodes_in, run
 from graphc.tracing.traced import Jitted, builder_of
+from graphc.tracing.variants import guarded, guards_of
 from graphc.trees import leaves, like
 
 

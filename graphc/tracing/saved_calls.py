@@ -27,9 +27,8 @@ from graphc.functions.loaded import arguments_of
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
 from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of, with_parts
-from graphc.tracing.guards import Condition, Guards
 from graphc.tracing.traced import Jitted
-from graphc.tracing.variants import Variant, choose, form_of
+from graphc.tracing.variants import Condition, Guards, Variant, choose, form_of
 from graphc.trees import like
 
 # Writing

@@ -7,7 +7,7 @@
 In: the results of a trace, the sizes at hand. Out: the results, with calls for such products. Of a linear model and its
 gradient, the loop over rows takes three times as long as the calls where rows are short, and half as long where the
 matrix would come from memory twice. The graph does not know its sizes, the trace does: it asks, so that a matrix on the
-other side of LARGEST has a variant of its own (guards.py).
+other side of LARGEST has a variant of its own (variants.py).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ and compiles one.
 
 The key of a compiled function has no sizes. What the program asks of them (`if x.shape[0] == 3`) is answered by those
 of the call, and the answer becomes a guard of this *variant* of the function: a call with other answers traces another
-one (guards.py, variants.py). An axis of one element broadcasts in NumPy. So where a call fails since sizes disagree,
+one (variants.py). An axis of one element broadcasts in NumPy. So where a call fails since sizes disagree,
 and an argument has such an axis, the function is traced again with 1 as the static size of that axis (`broadcasting`).
 """
 
@@ -66,12 +66,24 @@ from graphc.tracing.arguments import (
     variables_for,
     with_parts,
 )
-from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.outside import Reach, changed_places, check_unchanged, sources, undo, within_reach
 from graphc.tracing.shared_matrices import with_calls
-from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
-from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values, types_of
+from graphc.tracing.variants import (
+    Axes,
+    Variant,
+    choose,
+    form_of,
+    guarded,
+    guards_of,
+    log_retrace,
+    notes_of,
+    short_axes,
+    tell_of_retrace,
+    tell_of_values,
+    types_of,
+    without_elements,
+)
 from graphc.tracing.watched import watched
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 

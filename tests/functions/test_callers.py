@@ -20,7 +20,7 @@ from scipy import integrate, ndimage
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.call.pointer import FAILED, REFUSED
+from graphc.codegen.call.c_interface import FAILED, REFUSED
 from graphc.errors import ArgumentError
 from graphc.functions.pointer import read
 

@@ -12,7 +12,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.call.pointer import BAD_GRADIENT, BAD_VALUE, FAILED, REFUSED
+from graphc.codegen.call.c_interface import BAD_GRADIENT, BAD_VALUE, FAILED, REFUSED
 from graphc.errors import ArgumentError
 from graphc.functions.pointer import Pointer
 

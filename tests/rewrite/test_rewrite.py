@@ -15,7 +15,7 @@ import pytest
 
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
-from graphc.codegen.schedule.sizes import all_nodes, size_up
+from graphc.codegen.schedule.nodes import all_nodes, size_up
 from graphc.errors import GraphcError, ShapeError
 from graphc.functions.function import function as compiled
 from graphc.ir.facts import scalar_constant

@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 import graphc.numpy as jnp
-from graphc.tracing.short_axes import short_axes
+from graphc.tracing.variants import short_axes
 
 RNG = np.random.default_rng(3)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from graphc.codegen.call.bind import LARGE
 from graphc.codegen.call.layout import (
     ALIGNED,
     ARRAY_DATA,
@@ -25,7 +26,6 @@ from graphc.codegen.call.layout import (
     WRITEABLE,
 )
 from graphc.codegen.call.locks import FORKING
-from graphc.codegen.call.result_memory import LARGE
 from graphc.codegen.call.signature import ALIGNMENT, MOST
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import external, function
@@ -278,7 +278,7 @@ def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr
 
 @function("noinline optnone")
 def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
-    """Return the array of a large result of `length` bytes, over a reused block (result_memory.py); null with an
+    """Return the array of a large result of `length` bytes, over a reused block (bind.py); null with an
     exception set."""
     failed, argument = code.label("failed"), code.local(Ptr)
     number = new_number(record, length)

@@ -25,8 +25,7 @@ from itertools import combinations
 from operator import and_, or_
 from typing import Any
 
-from graphc.codegen.call.objects import measure_memory
-from graphc.codegen.call.pointer import (
+from graphc.codegen.call.c_interface import (
     BAD_GRADIENT,
     BAD_VALUE,
     CALM,
@@ -41,6 +40,7 @@ from graphc.codegen.call.pointer import (
     WORDS,
     Form,
 )
+from graphc.codegen.call.objects import measure_memory
 from graphc.codegen.call.signature import ALIGNMENT, MOST
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text, poison as fill

@@ -24,10 +24,9 @@ import numpy as np
 
 from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.scopes import Scope, Scopes
-from graphc.codegen.schedule.indices import gathered
-from graphc.codegen.schedule.nodes import fold_vars, is_written_out
+from graphc.codegen.schedule.nodes import Sizing, fold_vars, is_written_out
 from graphc.codegen.schedule.plan import UNLABELLED, Labels, PlanMemory
-from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.ranges import gathered
 from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe

@@ -18,7 +18,6 @@ from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.call.bind import EXPORTS, Library
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, repeated_line, report_when_slow
-from graphc.codegen.pipeline.products import product_parts
 from graphc.codegen.pipeline.restore import (
     Code,
     Lookup,
@@ -29,7 +28,14 @@ from graphc.codegen.pipeline.restore import (
     restored,
     settings_of_key,
 )
-from graphc.codegen.pipeline.runtime import ENTRY_POINTS, begin_entry_points, keep_part, missing_parts, part_code
+from graphc.codegen.pipeline.runtime import (
+    ENTRY_POINTS,
+    begin_entry_points,
+    keep_part,
+    missing_parts,
+    part_code,
+    product_parts,
+)
 from graphc.codegen.threads.settings import PARALLEL
 from graphc.errors import CompileError
 from graphc.ir.body import ITEM, nodes_within
@@ -39,8 +45,7 @@ from graphc.ir.text import graph_key_text
 from graphc.ir.walk import node_set
 from graphc.ops.branch import given_sizes, is_counted
 from graphc.options import NATIVE, options
-from graphc.startup.imports import importing
-from graphc.startup.process import PROCESS
+from graphc.startup.process import PROCESS, importing
 from graphc.startup.versions import wrong_versions
 
 

@@ -12,8 +12,8 @@ from importlib import import_module
 from platform import machine
 from typing import TypeAlias, cast
 
+from graphc.codegen.call.c_interface import CALM, POINTER, Form
 from graphc.codegen.call.entry import entry_ir, out_of_line_ir
-from graphc.codegen.call.pointer import CALM, POINTER, Form
 from graphc.codegen.call.pointer_ir import pointer_ir
 from graphc.codegen.gemm.api import blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir

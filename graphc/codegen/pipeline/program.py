@@ -26,11 +26,9 @@ from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.routines import routine_prototypes, routine_shims
 from graphc.codegen.schedule.cost import work_of_loops
 from graphc.codegen.schedule.inplace import donations
-from graphc.codegen.schedule.listing import lines_of
-from graphc.codegen.schedule.nodes import MOST_AXES, is_bufferless, loop_vars
-from graphc.codegen.schedule.plan import COPY, Context, Labels, Plan, Purpose, labels_of
+from graphc.codegen.schedule.nodes import MOST_AXES, Sizing, all_nodes, is_bufferless, loop_vars, size_up
+from graphc.codegen.schedule.plan import COPY, Context, Labels, Plan, Purpose, labels_of, lines_of
 from graphc.codegen.schedule.scheduler import schedule
-from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.outline import Copies
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.parallelize import copy_stride, most_copies
@@ -47,7 +45,7 @@ from graphc.loopir.syntax import Names
 from graphc.loopir.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.options import options
 from graphc.rewrite import rewrite, tell_of
-from graphc.startup.imports import uncollected
+from graphc.startup.process import uncollected
 from graphc.startup.record import record, replace
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"

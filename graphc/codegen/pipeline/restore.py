@@ -6,7 +6,7 @@ is not there build.py compiles.
     restored(kernel, found)     (Built, load_kernel); load_kernel({}) is a Library
 
 A process that only loads functions imports this and no graphs' ops: hence nothing here rewrites, prints or compiles.
-products.py has the matrix products that kernels call.
+runtime.py has the matrix products that kernels call.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def load_code_of(kernel: Kernel, code: Code, linked: bytes, symbols: Mapping[str
     """The code of a kernel, brought into memory."""
     addresses = dict(symbols)
     if code.metadata["products"]:
-        products = import_module("graphc.codegen.pipeline.products")
+        products = import_module("graphc.codegen.pipeline.runtime")
         addresses |= products.product_addresses(code.metadata["products"], kernel.threads)
     settings = None
     if code.metadata["parallel"]:

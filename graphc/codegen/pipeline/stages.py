@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from graphc.arrays.dtypes import is_float
 from graphc.codegen.pipeline.kernel import Kernel, shared_of
-from graphc.codegen.schedule.sizes import all_nodes
+from graphc.codegen.schedule.nodes import all_nodes
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import Graph, nodes_of, reachable, substitute, type_sizes

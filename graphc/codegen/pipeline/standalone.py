@@ -47,8 +47,8 @@ from graphc.codegen.llvm.typed import I32, I64, NULL, Ptr
 from graphc.codegen.pipeline.background import apply_options, command, complaint, describe, read_kernel, settings_for
 from graphc.codegen.pipeline.compilation import KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.codegen.pipeline.products import with_all_callees
 from graphc.codegen.pipeline.program import Program, generate_program
+from graphc.codegen.pipeline.runtime import with_all_callees
 from graphc.codegen.routines import routine_functions
 from graphc.codegen.server.client import lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT

@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphc.codegen.schedule.cost import work_of
-from graphc.codegen.schedule.nodes import is_bufferless
+from graphc.codegen.schedule.nodes import Sizing, is_bufferless
 from graphc.codegen.schedule.plan import BranchBody, BranchGraph, ScanGraph
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, guard_sides, guards_of, opened, split_guards
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Body, Guard, Node, Size, make, size_leaf, variable

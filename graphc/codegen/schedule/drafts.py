@@ -25,8 +25,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
-from graphc.codegen.schedule.indices import comparable_bounds, gathered, in_range
 from graphc.codegen.schedule.nodes import (
+    Sizing,
     any_index,
     buffer_view,
     call_of,
@@ -42,7 +42,7 @@ from graphc.codegen.schedule.nodes import (
     variables_of,
 )
 from graphc.codegen.schedule.plan import COPY, BranchGraph, IndexCheck, NestDraft, NestKind, Purpose, ScanGraph, Use
-from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.ranges import comparable_bounds, gathered, in_range
 from graphc.ir.body import guard_sides
 from graphc.ir.lowering import (
     Branch,

@@ -24,9 +24,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.schedule.nodes import call_of, first_reduced, variables_of
+from graphc.codegen.schedule.nodes import Sizing, call_of, first_reduced, variables_of
 from graphc.codegen.schedule.plan import UNLABELLED, Labels, Nest, NestDraft, NestKind, Part, SharedLoop, Use, nests_of
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.node import Index, Node, Size
 from graphc.startup.record import fresh, record, replace

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.drafts import writes_one
-from graphc.codegen.schedule.indices import gathered
 from graphc.codegen.schedule.materialize import Nests
 from graphc.codegen.schedule.nodes import (
+    Sizing,
     buffer_view,
     call_fails,
     call_node,
@@ -28,7 +28,7 @@ from graphc.codegen.schedule.nodes import (
     lowering_of,
 )
 from graphc.codegen.schedule.plan import COPY, NestDraft, Use
-from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.ranges import gathered
 from graphc.ir.body import ITEM, nodes_within, outputs_of
 from graphc.ir.lowering import Repeat, Scalar, Writes
 from graphc.ir.node import INPUT, LEAVES, Index, Node, Size

@@ -26,9 +26,8 @@ from graphc.codegen.schedule.drafts import (
     is_column_reduction,
     reduced_operand,
 )
-from graphc.codegen.schedule.nodes import is_written_out, lowering_of, split_axes
+from graphc.codegen.schedule.nodes import Sizing, is_written_out, lowering_of, split_axes
 from graphc.codegen.schedule.plan import BranchGraph, NestDraft, NestKind, ScanGraph, Use
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import guard_sides, items_of
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, SegmentNumber, Segments, Writes
 from graphc.ir.node import Guard, Node, Size

@@ -1,7 +1,7 @@
 """The plan of a kernel as data: nests of loops in order, where values lie, and the reason of every decision.
 
 In: nodes, sizes, loop variables. Out: records. `schedule` makes plans, verify.py checks them, `lower` writes them as
-loops, and listing.py prints them. As an example, of `out = (x - x.mean(axis=1, keepdims=True)).sum(axis=0)` for a
+loops, and `f.explain()` prints them. As an example, of `out = (x - x.mean(axis=1, keepdims=True)).sum(axis=0)` for a
 matrix `x` the plan has one part, a loop over the rows of `x` that two nests share:
 
     SharedLoop(depth=0, var=i, size=x_0, body=(
@@ -19,17 +19,19 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Literal, TypeAlias
 
+from graphc.arrays.dtypes import is_float, itemsize
 from graphc.codegen.call.callback import POLLED
-from graphc.codegen.schedule.memory import Slot
-from graphc.codegen.schedule.nodes import index_of
-from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.nodes import Sizing, call_node, call_of, index_of, lowering_of
 from graphc.ir import sizes
-from graphc.ir.lowering import Scalar
-from graphc.ir.node import LEAVES, Guard, Index, Laws, Node, Op, Size, Where
+from graphc.ir.body import ITEM, items_of, outputs_of
+from graphc.ir.lowering import Iota, Scalar, View
+from graphc.ir.node import LEAVES, Guard, Index, Laws, Node, Op, Size, Where, constant_value, describe, describe_size
 from graphc.ir.walk import nodes_of
-from graphc.loopir.ir import Buffer, Var
+from graphc.loopir.ir import INDEX, Buffer, Var
+from graphc.loopir.syntax import filled, text_of
 from graphc.ops.scan import Loop
 from graphc.startup.record import fresh, record, replace
 
@@ -308,9 +310,36 @@ class Purpose:
     checks: Sequence[Guard] = ()
 
 
+NOMINAL = 128
+"""The number that stands for an unknown size when lengths are compared."""
 Range: TypeAlias = "tuple[Size | None, Size | None]"
 """The least and the most of some values; None where it is not known."""
 Ranges: TypeAlias = Mapping[Node, Range]
+
+
+@record()
+class Slot:
+    """Memory of the arena for a buffer; `extents` are the dtypes and sizes that it has to hold, `rows` and `iterations`
+    those of the values that it holds one row of at a time, or that loops add into."""
+
+    buffer: Buffer
+    extents: tuple[tuple[str, tuple[Size, ...]], ...]
+    rows: Size | None = None
+    iterations: Size | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether it holds nothing but elements."""
+        return self.rows is None and self.buffer.row is None and self.buffer.target is None
+
+    @property
+    def nominal_bytes(self) -> int:
+        return max(nominal(*extent) for extent in self.extents)
+
+
+def nominal(dtype: str, shape: Sequence[Size]) -> int:
+    """The bytes of an array of this shape if every size that is not known were NOMINAL."""
+    return itemsize(dtype) * prod(size if isinstance(size, int) else NOMINAL for size in shape)
 
 
 @record()
@@ -413,3 +442,132 @@ class Plan:
     def nests(self) -> tuple[Nest, ...]:
         """All nests in the order in which an iteration of the loops around them carries them out."""
         return tuple(nest for part in self.parts for nest in nests_of(part))
+
+
+# --- a plan as a person reads it, for `f.explain()` -------------------------------------------------------------------
+# In: a plan. Out: its lines. As an example, of `exp(x).sum()`:
+#
+#     nest 0: full reduction over [x_0]
+#       sum: float64[] -> out: a result
+
+
+def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:
+    """The lines of the checks of sizes, and of the temporaries."""
+    for guard in plan.sizing.checks:
+        yield f"require {size(guard.left)} {guard.relation} {size(guard.right)}"
+    for slot in plan.memory.arena:
+        extents = (f"{size(plan.sizing.of(sizes.product(shape)))} x {dtype}" for dtype, shape in slot.extents)
+        yield f"temporary {slot.buffer.name}: {' or '.join(extents)}"
+
+
+def bodies_of(plan: Plan, nest: Nest, size: Callable[[Size], str]) -> Iterable[tuple[str, Plan]]:
+    """The plans within a nest, each with a name."""
+    if nest.number in plan.contents.scans:
+        scan = plan.contents.scans[nest.number]
+        yield f"each of {size(scan.graph.most)} steps", scan.plan
+    if nest.number in plan.contents.branches:
+        for name, plans in zip(("then", "else"), plan.contents.branches[nest.number].plans, strict=True):
+            yield name, plans[-1]
+
+
+def lines_of(plan: Plan) -> Iterable[str]:
+    """The lines of a plan, sizes under the names they have in the source; of a body without what is checked and laid
+    out once."""
+
+    def size(value: Size) -> str:
+        return describe_size(value) if isinstance(value, int) else size_text(value, plan.size_names)
+
+    if plan.of == "kernel":
+        yield from head_lines(plan, size)
+    numbers = {nest.number: count for count, nest in enumerate(plan.nests)}
+
+    def lines(part: Part, pad: str) -> Iterable[str]:
+        if isinstance(part, SharedLoop):
+            if part.producer is not None:
+                yield f"{pad}blocks of {size(part.block)} rows, while they are in cache:"
+                pad += "  "
+                yield from lines(part.producer, pad)
+            yield f"{pad}rows: for each of {size(part.size)} in turn"
+            yield from (line for inner in part.body for line in lines(inner, f"{pad}  "))
+            return
+        by = "" if part.segments is None else f" by segments of {plan.labels(part.segments.args[0])}"
+        yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]{by}"
+        if part.number in plan.reasons.not_shared:
+            other, why = plan.reasons.not_shared[part.number]
+            yield f"{pad}  apart from nest {numbers[other]}: {why}"
+        if part.kind == "check":
+            check = plan.contents.checks[part.number]
+            limit = f"must lie within {size(check.size)}: the indices of {plan.labels(check.gather)}"
+            yield f"{pad}  {plan.labels(check.index)} {limit}"
+        for root in part.roots:
+            name = plan.memory.buffers[root].name if root in plan.memory.buffers else ""
+            written = plan.reasons.written
+            how = f"; {written[name]}" if name in written else over_operand(part, root)
+            kind = f"{root.type.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            where = name or "a local"
+            if name and plan.memory.row_depths.get(root):
+                where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.memory.row_depths[root] :]))}]"
+            yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {plan.reasons.materialised[root]}{how}"
+        yield from (f"{pad}  {line}" for line in loop_lines(plan, part.number, numbers))
+        for name, body in bodies_of(plan, part, size):
+            yield f"{pad}  {name}:"
+            yield from (f"{pad}    {line}" for line in lines_of(body))
+
+    for part in plan.parts:
+        yield from lines(part, "")
+
+
+def over_operand(nest: Nest, root: Node) -> str:
+    """The operand over which a result of a nest is computed, in words; "" where it is over none."""
+    call = call_of(root)
+    if not nest.in_place:
+        return ""
+    if call is None or call.overwritten is None:
+        return "; over its first operand"
+    operand, result = call.overwritten
+    return f"; over operand {operand}" if outputs_of(call_node(root))[result] is root else ""
+
+
+def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[str]:
+    """The lines of a scan: the values that are computed before it, and those that are kept of its steps, for whom."""
+    if nest not in plan.contents.scans:
+        return
+    graph = plan.contents.scans[nest].graph
+
+    def computed(nodes: Iterable[Node]) -> str:
+        found: dict[str, None] = {}
+        for node in nodes:
+            while node.args and isinstance(lowering_of(node), View):
+                node = node.args[0]
+            is_stored = node.args and node.op is not ITEM and not isinstance(lowering_of(node), Iota)
+            if is_stored and (node.ndim or is_float(node.type.dtype)):
+                found[describe(node)] = None
+        return ", ".join(found)
+
+    loop, results = graph.loop, items_of(graph.node)
+    if once := computed(loop.constants):
+        yield f"computed once, for no step changes it: {once}"
+    if rows := computed(loop.sequences):
+        yield f"computed before, for all steps at once: {rows}"
+    outputs = results[len(loop.initial) : len(loop.initial) + len(loop.outputs)]
+    for item, output in zip(outputs, loop.outputs, strict=True):
+        nests = sorted({numbers[number] for number in plan.reasons.readers.get(item, ())})
+        users = [f"nest {number}" for number in nests] or ["nobody, a result"]
+        what = "the state before it" if output in loop.states else describe(output)
+        yield f"of each step {what} is kept for {' and '.join(users)}"
+    if not outputs:
+        yield "of the steps nothing is kept but the last states"
+
+
+def size_text(size: Node, names: Mapping[Node, str]) -> str:
+    """A size as an expression over the names of size leaves, cut short where it is long."""
+    if size in names:
+        return names[size]
+    value = constant_value(size)
+    if value is not None:
+        return str(value)
+    lowering = lowering_of(size)
+    if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
+        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
+        return f"({text_of(filled(lowering.template, args, INDEX))})"
+    return size.name or f"<{size.op.name}>"

@@ -1,4 +1,4 @@
-"""Ranges of the integers of a body: bounds of memory, and checks and choices that ranges decide.
+"""Ranges of integers: of index arrays, and of the variables of a body, whose checks and choices they decide.
 
 In: the graph of a step or branch, and the ranges of what it takes from around it. Out: the ranges of its variables; a
 function from a size to its upper bound; a step without what its ranges decide. As an example, for 0 <= i < n in
@@ -12,17 +12,154 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from graphc.arrays.dtypes import INTEGERS
-from graphc.codegen.schedule.nodes import lowering_of
+from graphc.arrays.dtypes import INTEGERS, can_cast_safely
+from graphc.codegen.schedule.nodes import Sizing, lowering_of, segment_count
 from graphc.codegen.schedule.plan import BranchGraph, Range, Ranges, ScanGraph
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, guard_sides
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Guard, Node, Size, constant_value
-from graphc.ir.walk import node_set, nodes_of, rebuilt, toposort
-from graphc.ops.branch import SAME, bounding_operands, bounds_of, is_taken, results_of
+from graphc.ir.walk import node_set, nodes_of, reachable, rebuilt, toposort
+from graphc.loopir.ir import INDEX
+from graphc.ops.branch import SAME, bounding_operands, bounds_of as bounding_args, is_taken, results_of
+from graphc.ops.index import never_negative
 from graphc.startup.record import replace
+
+# --- index arrays: which are known to lie within their axis, and which two comparisons of sizes may tell --------------
+# In: a gather or scatter, an index array. Out: the axes that it indexes; bounds of the elements as sizes, None where
+# none is found. As an example, of an index that is kept within an axis of `n` elements, and of one that a search has
+# found:
+#
+#     bounds_of(clip(i, 1, n - 1) - 1, sizing)     == (minimum(1, n - 1) - 1, n - 2)
+#     bounds_of(searchsorted(x, values), sizing)   == (0, n)
+
+UNKNOWN: Range = (None, None)
+DEEPEST = 8
+"""The nesting of sums and extremes that is looked through."""
+SAME_ELEMENTS = ("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor")
+"""Ops whose result has no other elements than their first argument."""
+
+
+def gathered(node: Node) -> list[tuple[Node, Size]]:
+    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
+    if node.op.name not in ("gather", "set_gather", "inc_gather"):
+        return []
+    axis = node.attrs["axis"]
+    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
+    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
+
+
+def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
+    """Tell whether every element of an index array is known to lie within an axis."""
+    low, high = bounds_of(index, sizing)
+    if high is None or not sizes.known_at_least(size, sizes.add(high, 1)):
+        return False
+    return never_negative(index) or (low is not None and sizes.known_at_least(sizes.add(low, size), 0))
+
+
+def comparable_bounds(index: Node, sizing: Sizing) -> tuple[Size, Size] | None:
+    """Range that a call can compare with the size of an axis: they follow from the sizes of its arguments."""
+    low, high = bounds_of(index, sizing)
+    if low is None or high is None:
+        return None
+    nodes = reachable([bound for bound in (low, high) if isinstance(bound, Node)], lambda node: node.args)
+    known = all(node.args or node.op is SIZE or constant_value(node) is not None for node in nodes)
+    return (low, high) if known else None
+
+
+def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Range:
+    """Range of the elements of an array of integers."""
+    while index.op.name in SAME_ELEMENTS or (
+        index.op.name == "cast" and can_cast_safely(index.args[0].type.dtype, index.type.dtype)
+    ):
+        index = index.args[0]
+    value = constant_value(index)
+    if value is not None:
+        return (int(value.min()), int(value.max())) if value.size else (0, -1)
+    if index.type.dtype != INDEX or not deepest:
+        return UNKNOWN
+    if index.ndim == 0 and sizes.known_nonnegative(index):
+        size = sizing.of(index)
+        return size, size
+    name = index.op.name
+    if name in PLACES:
+        return 0, sizes.add(PLACES[name](index, sizing), -1)
+    combine = COMBINED.get(name) or OF_INDICES.get(name)
+    if combine is None:
+        return UNKNOWN
+    args = index.args[1:] if name == "where" else index.args
+    return combine(*(bounds_of(arg, sizing, deepest - 1) for arg in args))
+
+
+def _reduced(node: Node, sizing: Sizing) -> Size:
+    """The number of elements among which a reduction chooses."""
+    shape = sizing.shape(node.args[0])
+    return sizing.of(sizes.product(shape[axis] for axis in node.attrs["axes"]))
+
+
+PLACES: dict[str, Callable[[Node, Sizing], Size]] = {
+    "iota": lambda node, sizing: sizing.of(sizes.as_size(node.args[0])),
+    "segment_of": lambda node, sizing: sizing.of(segment_count(node.args[0])),
+    "argmax": _reduced,
+    "argmin": _reduced,
+    "argsort": lambda node, sizing: sizing.shape(node.args[0])[1],
+    "searchsorted_left": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
+    "searchsorted_right": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
+}
+"""Ops whose elements are places: how many there are to be had."""
+
+
+def _both(combine: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
+    return None if left is None or right is None else combine(left, right)
+
+
+def _either(combine: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
+    return right if left is None else left if right is None else combine(left, right)
+
+
+def _minimum(left: Range, right: Range) -> Range:
+    return _both(sizes.minimum, left[0], right[0]), _either(sizes.minimum, left[1], right[1])
+
+
+def _maximum(left: Range, right: Range) -> Range:
+    return _either(sizes.maximum, left[0], right[0]), _both(sizes.maximum, left[1], right[1])
+
+
+def _remainder(left: Range, right: Range) -> Range:
+    """Return the bounds of a remainder by a size: of Python's, which is not negative. By 0 it is 0."""
+    low, high = right
+    if low is None or high is None or not sizes.equal(low, high) or not sizes.known_nonnegative(low):
+        return UNKNOWN
+    return 0, sizes.maximum(sizes.add(low, -1), 0)
+
+
+def _quotient(left: Range, right: Range) -> Range:
+    """Return the bounds of a quotient of a number that is not negative by a size. By 0 it is 0."""
+    (least, most), (low, high) = left, right
+    if least is None or most is None or not sizes.known_nonnegative(least):
+        return UNKNOWN
+    if low is None or high is None or not sizes.equal(low, high) or not sizes.known_nonnegative(low):
+        return UNKNOWN
+    return 0, sizes.floor_divide(most, sizes.maximum(low, 1))
+
+
+COMBINED: dict[str, Callable[..., Range]] = {
+    "add": lambda a, b: (_both(sizes.add, a[0], b[0]), _both(sizes.add, a[1], b[1])),
+    "sub": lambda a, b: (_both(sizes.subtract, a[0], b[1]), _both(sizes.subtract, a[1], b[0])),
+    "minimum": _minimum,
+    "maximum": _maximum,
+    "where": lambda a, b: (_both(sizes.minimum, a[0], b[0]), _both(sizes.maximum, a[1], b[1])),
+}
+"""Ranges of the results of ops, by those of their arguments."""
+OF_INDICES: dict[str, Callable[..., Range]] = {
+    "clip": lambda x, low, high: _minimum(_maximum(x, low), high),
+    "mod": _remainder,
+    "floor_div": _quotient,
+}
+"""Those of index arrays besides."""
+
+
+# --- ranges of the integers of a body ---------------------------------------------------------------------------------
 
 
 def step_ranges(graph: ScanGraph, around: Ranges) -> Ranges:
@@ -71,7 +208,7 @@ def _ranges(nodes: Sequence[Node], known: Ranges, fixed: Mapping[Node, Range] = 
         if node not in found:
             exact = _is_argument(node, known)
             size = sizes.as_size(node) if exact else None
-            found[node] = (size, size) if exact else _range(node, [found[arg] for arg in bounds_of(node)])
+            found[node] = (size, size) if exact else _range(node, [found[arg] for arg in bounding_args(node)])
     return found
 
 
@@ -88,7 +225,7 @@ def _is_argument(node: Node, known: Ranges) -> bool:
 
 def _bounding(nodes: Iterable[Node]) -> list[Node]:
     """The nodes that bound some nodes, each after those that bound it itself."""
-    return toposort([*nodes], bounds_of, lambda node: node.op.name)
+    return toposort([*nodes], bounding_args, lambda node: node.op.name)
 
 
 def _range(node: Node, args: Sequence[Range]) -> Range:
@@ -123,17 +260,9 @@ def _of_results(node: Node, args: Sequence[Range]) -> Range:
 
 def _computed(name: str, args: Sequence[Range]) -> Range:
     """The range of the result of an op on int64, from those of its arguments."""
+    if name in COMBINED:
+        return COMBINED[name](*args)
     match name, args:
-        case "add", [(a, b), (c, d)]:
-            return _both(sizes.add, a, c), _both(sizes.add, b, d)
-        case "sub", [(a, b), (c, d)]:
-            return _both(sizes.subtract, a, d), _both(sizes.subtract, b, c)
-        case "minimum", [(a, b), (c, d)]:
-            return _both(sizes.minimum, a, c), _either(sizes.minimum, b, d)
-        case "maximum", [(a, b), (c, d)]:
-            return _either(sizes.maximum, a, c), _both(sizes.maximum, b, d)
-        case "where", [(a, b), (c, d)]:
-            return _both(sizes.minimum, a, c), _both(sizes.maximum, b, d)
         case "mul", [(a, b), (c, d)] if _is_natural(a) and _is_natural(c):
             return _both(sizes.multiply, a, c), _both(sizes.multiply, b, d)
         case "sqr", [(a, b)] if _is_natural(a):
@@ -149,15 +278,7 @@ def _is_natural(size: Size | None) -> bool:
     return size is not None and sizes.known_nonnegative(size)
 
 
-def _both(op: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
-    return None if left is None or right is None else op(left, right)
-
-
-def _either(op: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
-    return op(left, right) if left is not None and right is not None else right if left is None else left
-
-
-# What ranges decide ---------------------------------------------------------------------------------------------------
+# --- what ranges decide -----------------------------------------------------------------------------------------------
 
 
 def decided(graph: ScanGraph, known: Ranges, sizing: Sizing) -> ScanGraph:

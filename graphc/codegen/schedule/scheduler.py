@@ -4,12 +4,12 @@ In: the results of a rewritten graph with the buffers they go to, and what is kn
 (plan.py, with an example), made in this order:
 
     GraphOrder     an order in which values can be computed       drafts.py
-    plan_nests     what is materialised, and in which nest        materialize.py, placement.py, drafts.py
+    plan_nests     what is materialised, and in which nest        materialize.py, placement.py, drafts.py, cost.py
     conflicts      updates that cannot be made in place: again    inplace.py
     chains         values made over the one before                inplace.py
     share          nests that share loops                         fusion.py
     in_blocks      calls that go by blocks of rows                fusion.py
-    buffers_of     the buffer of every value                      buffers.py
+    buffers_of     the buffer of every value                      memory.py
     lay_out        the arena of temporaries                       memory.py
     plan_scan, plan_branch    the bodies within, the same way
 
@@ -22,7 +22,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
 from graphc.codegen.schedule.bodies import is_size
-from graphc.codegen.schedule.buffers import buffers_of
 from graphc.codegen.schedule.drafts import Goals, GraphOrder
 from graphc.codegen.schedule.fusion import in_blocks, share
 from graphc.codegen.schedule.inplace import (
@@ -34,7 +33,7 @@ from graphc.codegen.schedule.inplace import (
     with_versions,
 )
 from graphc.codegen.schedule.materialize import Nests, plan_nests
-from graphc.codegen.schedule.memory import Slot, joined, largest, lay_out
+from graphc.codegen.schedule.memory import buffers_of, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
     COPY,
     BranchGraph,
@@ -48,6 +47,7 @@ from graphc.codegen.schedule.plan import (
     Reasons,
     ScanGraph,
     ScanPlan,
+    Slot,
 )
 from graphc.codegen.schedule.ranges import branch_ranges, decided, step_ranges, upper_bound_of
 from graphc.errors import CycleError

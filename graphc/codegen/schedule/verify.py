@@ -20,11 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NoReturn
 
-from graphc.codegen.schedule.buffers import workspaces_of
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
-from graphc.codegen.schedule.indices import gathered, in_range
 from graphc.codegen.schedule.inplace import keeps_order, may_refuse, overwritten_value
+from graphc.codegen.schedule.memory import workspaces_of
 from graphc.codegen.schedule.nodes import (
     buffer_view,
     call_fails,
@@ -41,6 +40,7 @@ from graphc.codegen.schedule.nodes import (
     split_axes,
 )
 from graphc.codegen.schedule.plan import BranchPlan, Nest, Part, Plan, ScanPlan, SharedLoop
+from graphc.codegen.schedule.ranges import gathered, in_range
 from graphc.errors import VerifyError
 from graphc.ir.body import guard_sides
 from graphc.ir.lowering import (

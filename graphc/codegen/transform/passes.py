@@ -27,10 +27,9 @@ from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import Outlined, outline
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.recurrences import shorten_recurrences
-from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
-from graphc.codegen.transform.unroll import unroll_and_jam, unroll_rows, unroll_steps
+from graphc.codegen.transform.unroll import keep_in_registers, unroll_and_jam, unroll_rows, unroll_steps
 from graphc.ir.verify import Step, passed, watched
 from graphc.loopir.ir import Buffer, Function, Stmt, Var
 from graphc.loopir.syntax import Names

@@ -42,8 +42,7 @@ from graphc.codegen.vecmath.table import (
     refer_inline,
     refer_out_of_line,
 )
-from graphc.codegen.vectorize.columns import Columns, Lines, woven
-from graphc.codegen.vectorize.legality import INDEX, LoopBody, Reduction, Value, min_max_of
+from graphc.codegen.vectorize.legality import INDEX, Columns, Lines, LoopBody, Reduction, Value, min_max_of, woven
 from graphc.codegen.vectorize.loopinfo import CountedLoop
 from graphc.startup.record import record, replace
 

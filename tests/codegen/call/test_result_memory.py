@@ -13,8 +13,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import options
-from graphc.codegen.call import result_memory
-from graphc.codegen.call.result_memory import LARGE, block
+from graphc.codegen.call import bind
+from graphc.codegen.call.bind import LARGE, block
 from graphc.startup.process import PROCESS
 
 COUNT = LARGE // 8 + 1000
@@ -23,9 +23,9 @@ COUNT = LARGE // 8 + 1000
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    result_memory.free()
+    bind.free()
     yield
-    result_memory.free()
+    bind.free()
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.target import emit_object, has_vector_products
-from graphc.codegen.pipeline import products
+from graphc.codegen.pipeline import runtime
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.ir.node import variable
@@ -194,7 +194,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(products, "settings_of", settings)
+    monkeypatch.setattr(runtime, "settings_of", settings)
     monkeypatch.setattr(PROCESS, "products", {})  # which keep their settings
 
 
@@ -218,7 +218,7 @@ def test_functions_with_threads(dtype: str) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones, one for all, and sums of depth 0."""
-    monkeypatch.setattr(products, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
+    monkeypatch.setattr(runtime, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
     monkeypatch.setattr(PROCESS, "products", {})
     x, y = (variable("float64", (None, None, None), name) for name in "xy")
     z = T.matrix("z")

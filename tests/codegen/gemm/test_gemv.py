@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import products
+from graphc.codegen.pipeline import runtime
 from graphc.ir.node import Node
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within
@@ -33,7 +33,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(products, "settings_of", settings)
+    monkeypatch.setattr(runtime, "settings_of", settings)
     monkeypatch.setattr(PROCESS, "products", {})  # which keep their settings
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import graphc
 from graphc import tensor as T
-from graphc.codegen.lower.small_matrices import COLUMNS, LARGEST
+from graphc.codegen.lower.calls import COLUMNS, LARGEST
 from graphc.ir.node import Node
 from graphc.ops.linalg.factor import cholesky, lu, triangular_solve
 from graphc.ops.linalg.routine import LinAlgError

@@ -22,7 +22,7 @@ from graphc.codegen.link.image import MAGIC
 from graphc.codegen.llvm.functions import module_text, reached, split
 from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import compilation, products, program, runtime
+from graphc.codegen.pipeline import compilation, program, runtime
 from graphc.codegen.pipeline.kernel import Report
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.server import client as compiler, process
@@ -124,7 +124,7 @@ def test_matrices_go_on_where_there_are_no_products_with_a_vector(monkeypatch: p
     def refuse(name: str) -> bytes:
         raise graphc.GraphcError("not today")
 
-    monkeypatch.setattr(products, "part_code", refuse)
+    monkeypatch.setattr(runtime, "part_code", refuse)
     a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
     with pytest.warns(RuntimeWarning, match="goes on without faster products.*not today"):
         np.testing.assert_allclose(call(a, b[:, :1]), a @ b[:, :1], rtol=1e-11)

@@ -10,8 +10,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.indices import UNKNOWN, bounds_of, in_range
-from graphc.codegen.schedule.sizes import Sizing
+from graphc.codegen.schedule.nodes import Sizing
+from graphc.codegen.schedule.ranges import UNKNOWN, bounds_of, in_range
 from graphc.errors import IndexOutOfBounds
 from graphc.ir import sizes
 

@@ -9,8 +9,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.indices import in_range
-from graphc.codegen.schedule.sizes import size_up
+from graphc.codegen.schedule.nodes import size_up
+from graphc.codegen.schedule.ranges import in_range
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size
 from graphc.ir.walk import as_size_node

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import graphc.tensor as T
-from graphc.codegen.schedule.sizes import size_up
+from graphc.codegen.schedule.nodes import size_up
 from graphc.ir.node import Guard, Node
 
 

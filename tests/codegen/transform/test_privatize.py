@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.buffers import row_sum, table_of_sums
-from graphc.codegen.schedule.memory import added_by_both
+from graphc.codegen.schedule.memory import added_by_both, row_sum, table_of_sums
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.parallelize import added_into, neutral

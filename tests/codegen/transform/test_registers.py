@@ -22,7 +22,7 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.registers import keep_in_registers
+from graphc.codegen.transform.unroll import keep_in_registers
 from graphc.ir.node import Node
 from graphc.loopir.ir import (
     INDEX,
