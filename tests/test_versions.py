@@ -5,6 +5,7 @@ say, and that what can be computed is right.
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import graphc
 from graphc.startup import versions
+from graphc.startup.hooks import ALIASES
 from graphc.startup.versions import TESTED, version_of
 
 PROJECT = Path(graphc.__file__).parent.parent / "pyproject.toml"
@@ -106,3 +108,17 @@ def test_what_a_version_beyond_lacks_is_one_error(package: str, version: str, wi
 
 def test_versions_within_say_nothing() -> None:
     assert versions.wrong_versions() == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ir.frozen.FrozenArray", "layers.layer.Layer", "scipy.interpolate.bsplines.BSpline",
+        "scipy.interpolate.grids.interp1d", "scipy.interpolate.piecewise.PPoly", "scipy.optimize.constraints.Bounds",
+        "scipy.results.Result", "scipy.stats.multivariate.Vectors", "theano.made_ops.OpFromGraph",
+    ],
+)  # fmt: skip
+def test_pickles_find_classes_where_they_were(name: str) -> None:
+    module, _, member = name.rpartition(".")
+    found = pickle.loads(f"cgraphc.{module}\n{member}\n.".encode())
+    assert found.__module__ == f"graphc.{ALIASES[module]}" and found.__name__ == member

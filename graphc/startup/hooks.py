@@ -149,7 +149,21 @@ class Hooks:
 HOOKS = Hooks()
 
 
-ALIASES = {"cache": "codegen.cache.manage", "nnet": "tensor.nnet", "scan_utils": "control.scan"}
+ALIASES = {
+    "cache": "codegen.cache.manage",
+    "nnet": "tensor.nnet",
+    "scan_utils": "control.scan",
+    # modules of 0.1 and 0.2 whose classes pickles name (docs/versions.md)
+    "ir.frozen": "ir.types",
+    "layers.layer": "layers.standard",
+    "scipy.interpolate.bsplines": "scipy.interpolate.splines",
+    "scipy.interpolate.grids": "scipy.interpolate.splines",
+    "scipy.interpolate.piecewise": "scipy.interpolate.splines",
+    "scipy.optimize.constraints": "scipy.optimize.parameters",
+    "scipy.results": "scipy.named",
+    "scipy.stats.multivariate": "scipy.stats.distribution",
+    "theano.made_ops": "theano.compile",
+}
 """Names of modules in graphc, and where they are."""
 
 
