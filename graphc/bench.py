@@ -185,9 +185,7 @@ WORKLOADS = {
             "logistic-400x784", _logistic_step, lambda rng: [*_matrix(400, 784)(rng), rng.integers(2, size=400) * 1.0]
         ),
         Workload(
-            "mlp-784-256-128-10",
-            lambda: _classifier_step(784, 256, 128, 10, optimizer=sgd),
-            _classes(128, 784, 10),
+            "mlp-784-256-128-10", lambda: _classifier_step(784, 256, 128, 10, optimizer=sgd), _classes(128, 784, 10)
         ),
         Workload(
             "digits-step-16",

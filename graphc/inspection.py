@@ -141,10 +141,7 @@ def computed(
         floats = [node for node in singles if is_float(node.type.dtype) and node in needed]
         parts = grad(cost, floats, disconnected_inputs="ignore")
     results = interpret(Graph((), (*singles, *parts)), known)
-    return (
-        dict(zip(singles, results, strict=False)),
-        dict(zip(floats, results[len(singles) :], strict=True)),
-    )
+    return (dict(zip(singles, results, strict=False)), dict(zip(floats, results[len(singles) :], strict=True)))
 
 
 explain_all(globals())

@@ -274,9 +274,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf 
 
 
 def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
+    nodetype: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_func: Callable[[Any, Any], Any]
 ) -> None:
     """Make a class one of trees. flatten_func(value): its parts, and what else there is, which can be compared and
     hashed; unflatten_func(rest, parts): the value again, which must not look into the parts. The number of parts must

@@ -163,12 +163,7 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
 
 
 def _loop_back(
-    node: Node,
-    step: Unrolled,
-    back: BackwardStep,
-    cotangents: Mapping[int, Node],
-    rows: Mapping[int, Node],
-    since: int,
+    node: Node, step: Unrolled, back: BackwardStep, cotangents: Mapping[int, Node], rows: Mapping[int, Node], since: int
 ) -> Node:
     """The backward scan. Raises GradientError if it needs kept values of a loop without a bound on its trip count."""
     loop, kept = step.loop, _stored_values(step, back.results, back.variables)

@@ -149,13 +149,7 @@ class _Mean:
 
 
 def _full(
-    mean: _Mean,
-    rows: Sequence[da.Array],
-    method: str,
-    begin: Any,
-    steps: int,
-    tol: float,
-    callback: Callback | None,
+    mean: _Mean, rows: Sequence[da.Array], method: str, begin: Any, steps: int, tol: float, callback: Callback | None
 ) -> Fit:
     history: list[float] = []
 

@@ -396,10 +396,7 @@ def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node
 
 
 def default_updates(
-    values: list[Node],
-    pairs: list[tuple[Node, Node]],
-    excluded: bool | Sequence[Node],
-    replaced: Mapping[Node, Node],
+    values: list[Node], pairs: list[tuple[Node, Node]], excluded: bool | Sequence[Node], replaced: Mapping[Node, Node]
 ) -> list[tuple[Node, Node]]:
     """Return the updates with the default updates of shared variables in the graph, in which `replaced` is substituted.
 
@@ -446,10 +443,7 @@ def _one_for_each_value(
 
 
 def _check_inputs(
-    records: Sequence[In],
-    values: Sequence[Node],
-    pairs: Sequence[tuple[Node, Node]],
-    on_unused: str,
+    records: Sequence[In], values: Sequence[Node], pairs: Sequence[tuple[Node, Node]], on_unused: str
 ) -> list[Node]:
     """Raise for inputs that are doubled, missing or unused. Returns the sizes needed of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):

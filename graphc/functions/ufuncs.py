@@ -118,9 +118,7 @@ def loop_of(function: Function) -> Pointer:
     results: list[Node] = [
         value if has else zeros_like(vectors[0], node.type.dtype) + value
         for node, (value, has) in zip(
-            function.kernel.outputs,
-            batched(function.kernel.outputs, values, vectors[0].type.shape[0]),
-            strict=True,
+            function.kernel.outputs, batched(function.kernel.outputs, values, vectors[0].type.shape[0]), strict=True
         )
     ]
     loop = compile_function(vectors, results, name=function.name, threads=1)

@@ -214,10 +214,7 @@ def _gamma(element: Element, alpha: Node, cube: Node) -> tuple[Node, Node]:
     whole = third * cube
     whole = E("where", E("less", alpha, 0.0), element.number(math.nan), whole)  # -1/2 + 1 is a parameter as well
     power = log(element.units(1)[0]) / alpha
-    return (
-        E("where", is_small, whole * exp(power), whole),
-        E("where", is_small, log(whole) + power, log(whole)),
-    )
+    return (E("where", is_small, whole * exp(power), whole), E("where", is_small, log(whole) + power, log(whole)))
 
 
 def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:

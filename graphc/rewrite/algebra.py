@@ -431,12 +431,7 @@ NUMERIC: tuple[AnyRule, ...] = (
     Transformation("negate_factor", ("neg",), _negate_factor, EXACT, operands=("mul",)),
     Transformation("collect", ("add",), _collect, BETTER, operands=("mul",)),
     Transformation(
-        "join_quotients",
-        ("add", "sub"),
-        _join_quotients,
-        BETTER,
-        operands=("true_div",),
-        mends="a quotient overflows",
+        "join_quotients", ("add", "sub"), _join_quotients, BETTER, operands=("true_div",), mends="a quotient overflows"
     ),
     Transformation("pow_whole", ("pow",), partial(_multiplied, False), CLOSE, operands=NUMBERS),
     Transformation("pow_whole_of_reals", ("pow",), partial(_multiplied, True), REAL, operands=NUMBERS),

@@ -195,12 +195,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
 
 
 def pinvh(
-    a: Any,
-    atol: Any = None,
-    rtol: Any = None,
-    lower: bool = True,
-    return_rank: bool = False,
-    check_finite: bool = True,
+    a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False, check_finite: bool = True
 ) -> Any:
     """`pinv` of a symmetric matrix, of which one triangle is read."""
     turned = as_node(a) if lower else matrix_transpose(a)

@@ -77,11 +77,7 @@ def _op(what: str, called: Sequence[Any], infer: Any, evaluate: Callable[..., An
 
 
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    vmap_method: str | None = None,
-    **kwargs: Any,
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: str | None = None, **kwargs: Any
 ) -> Any:
     """Return what a Python function of arrays gives, which compiled code calls back.
 

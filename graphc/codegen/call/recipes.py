@@ -165,10 +165,7 @@ class _Writer:
 
 
 def arguments_recipe(
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    static: Collection[int | str],
-    outside: Sequence[Outside] = (),
+    args: Sequence[Any], kwargs: Mapping[str, Any], static: Collection[int | str], outside: Sequence[Outside] = ()
 ) -> Recipe:
     """Return the recipe for calls of the form of this one. static: the positions and names of static arguments.
     outside: values that are compared besides.

@@ -63,10 +63,7 @@ class Complex:
 
     def around(self, other: Complex) -> tuple[Complex, Complex]:
         """self + i other, self - i other."""
-        return (
-            Complex(self.re - other.im, self.im + other.re),
-            Complex(self.re + other.im, self.im - other.re),
-        )
+        return (Complex(self.re - other.im, self.im + other.re), Complex(self.re + other.im, self.im - other.re))
 
     def spread(self, lanes: int) -> Complex:
         """The same in each lane."""

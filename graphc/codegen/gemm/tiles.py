@@ -124,12 +124,7 @@ def _integers(kind: type[Any], align: int) -> Arithmetic:
     return Arithmetic(kind, align, "icmp eq", "mul", "add", "mul", "add")
 
 
-ARITHMETIC = {
-    "f64": _floats(F64, 8),
-    "f32": _floats(F32, 4),
-    "i64": _integers(I64, 8),
-    "i32": _integers(I32, 4),
-}
+ARITHMETIC = {"f64": _floats(F64, 8), "f32": _floats(F32, 4), "i64": _integers(I64, 8), "i32": _integers(I32, 4)}
 
 
 def lanes_of(suffix: str) -> int:

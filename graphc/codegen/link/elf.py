@@ -499,12 +499,7 @@ def place_symbol(program: Program, places: Sequence[Place | None], index: int, v
 
 
 def read_relocations(
-    processor: Architecture,
-    code: bytes,
-    section: Section,
-    place: Place,
-    size: int,
-    symbols: Sequence[Target | None],
+    processor: Architecture, code: bytes, section: Section, place: Place, size: int, symbols: Sequence[Target | None]
 ) -> Iterator[Relocation]:
     """The relocations of the section that lies at `place` and is `size` bytes long."""
     for offset, info, addend in RELOCATION.iter_unpack(part(code, section.offset, section.size)):

@@ -46,14 +46,7 @@ OTHERS = {"aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc")}
 that links for it, as Debian and others call it."""
 EXPORTED = (*TARGETS, *OTHERS)
 """The targets of libraries."""
-SYSTEM_NAMES = {
-    "bmi": "bmi1",
-    "lzcnt": "abm",
-    "sahf": "lahf_lm",
-    "sse3": "pni",
-    "sse4.1": "sse4_1",
-    "sse4.2": "sse4_2",
-}
+SYSTEM_NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sahf": "lahf_lm", "sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}
 """Linux's names of features where they are not LLVM's."""
 X86 = ("x86_64", "amd64")
 

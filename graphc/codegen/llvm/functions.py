@@ -121,11 +121,7 @@ class Definition:
 
 
 def function(
-    attributes: str = "",
-    *,
-    name: str = "",
-    kinds: Mapping[str, type[Value]] | None = None,
-    is_internal: bool = True,
+    attributes: str = "", *, name: str = "", kinds: Mapping[str, type[Value]] | None = None, is_internal: bool = True
 ) -> Callable[[Callable[Concatenate[Code, P], R]], Function[P, R]]:
     """Makes a Python function that writes one of LLVM's into that: its name and its annotations are those of both.
     kinds: types by the names that annotations have for them, before those of the function's module."""

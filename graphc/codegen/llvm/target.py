@@ -118,11 +118,7 @@ def target_machine(target: str, opt: int = 3, is_straight: bool = False) -> llvm
     _initialize()
     cpu, _, features = processor(target)
     return llvm.Target.from_triple(triple()).create_target_machine(
-        cpu=cpu,
-        features=features,
-        opt=opt,
-        reloc="pic",
-        codemodel="default",
+        cpu=cpu, features=features, opt=opt, reloc="pic", codemodel="default"
     )
 
 

@@ -102,11 +102,7 @@ class Columns:
 
 
 def find_parts(
-    body: Sequence[ir.Stmt],
-    always: bool,
-    begun: Collection[ir.Var] = (),
-    within: Path = (),
-    are_many: bool = False,
+    body: Sequence[ir.Stmt], always: bool, begun: Collection[ir.Var] = (), within: Path = (), are_many: bool = False
 ) -> dict[Path, Part]:
     """The parts by the place of their last statement: nests that are large or that threads may share, all where there
     are many; blocks where they are large; and those of branches and of loops around nests. `begun`: the scalars that

@@ -465,9 +465,7 @@ def _family(name: str, doc: str, slope: Callable[..., Any], parameters: int = 0)
 
 
 eval_legendre = _family(
-    "legendre",
-    "Legendre's polynomial of degree n at x.",
-    lambda below, n, x: below("gegenbauer", n, 1.5, x),
+    "legendre", "Legendre's polynomial of degree n at x.", lambda below, n, x: below("gegenbauer", n, 1.5, x)
 )
 eval_chebyt = _family(
     "chebyt",
@@ -480,9 +478,7 @@ eval_chebyu = _family(
     lambda below, n, x: 2 * below("gegenbauer", n, 2.0, x),
 )
 eval_laguerre = _family(
-    "laguerre",
-    "Laguerre's polynomial of degree n at x.",
-    lambda below, n, x: -below("genlaguerre", n, 1.0, x),
+    "laguerre", "Laguerre's polynomial of degree n at x.", lambda below, n, x: -below("genlaguerre", n, 1.0, x)
 )
 eval_genlaguerre = _family(
     "genlaguerre",

@@ -238,10 +238,7 @@ _angle_cdf = by_scipy(
     lambda z, x, k: -exp(_angle_logpdf(x, k)) * angle_by_concentration(x, k),
 )
 _angle_ppf = by_scipy(
-    "vonmises",
-    "ppf",
-    lambda x, q, k: exp(-_angle_logpdf(x, k)),
-    lambda x, q, k: angle_by_concentration(x, k),
+    "vonmises", "ppf", lambda x, q, k: exp(-_angle_logpdf(x, k)), lambda x, q, k: angle_by_concentration(x, k)
 )
 
 

@@ -49,11 +49,7 @@ ORDER = (0, 2, 1, 3, 4)
 
 
 def conv3d(
-    signals: Any,
-    filters: Any,
-    signals_shape: Any = None,
-    filters_shape: Any = None,
-    border_mode: Any = "valid",
+    signals: Any, filters: Any, signals_shape: Any = None, filters_shape: Any = None, border_mode: Any = "valid"
 ) -> Node:
     """The convolution of films (batch, time, channels, rows, columns) with filters (results, time, channels, rows,
     columns), as (batch, time, results, rows, columns).
