@@ -174,7 +174,7 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
 # --- several axes -----------------------------------------------------------------------------------------------------
 
 
-def _axes(name: str, a: Node, s: Any, axes: Any) -> tuple[list[Any], list[int]]:
+def axes_of(name: str, a: Node, s: Any, axes: Any) -> tuple[list[Any], list[int]]:
     """The lengths and the axes of a transform of several."""
     lengths = None if s is None else list(s) if isinstance(s, (list, tuple, np.ndarray)) else [s]
     if axes is None:
@@ -204,7 +204,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Node:
 
 def _several(name: str, a: Any, s: Any, axes: Any, norm: Any, inverse: bool) -> Node:
     node = _operand(name, a)
-    lengths, chosen = _axes(name, node, s, axes)
+    lengths, chosen = axes_of(name, node, s, axes)
     for length, axis in zip(reversed(lengths), reversed(chosen), strict=True):
         node = _complex(name, node, length, axis, norm, inverse)
     return _as_complex(node)
@@ -223,7 +223,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Node
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Node:
     """`rfft` along the last of several axes, by default all, and `fft` along the others."""
     node = _real("rfftn", a)
-    lengths, chosen = _axes("rfftn", node, s, axes)
+    lengths, chosen = axes_of("rfftn", node, s, axes)
     made = rfft(node, lengths[-1], chosen[-1], norm)
     for length, axis in zip(reversed(lengths[:-1]), reversed(chosen[:-1]), strict=True):
         made = _complex("rfftn", made, length, axis, norm, False)
@@ -233,7 +233,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Node:
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Node:
     """The inverse of `rfftn`; the last size is even unless `s` has another one."""
     node = _operand("irfftn", a)
-    lengths, chosen = _axes("irfftn", node, s, axes)
+    lengths, chosen = axes_of("irfftn", node, s, axes)
     for length, axis in zip(lengths[:-1], chosen[:-1], strict=True):
         node = _complex("irfftn", node, length, axis, norm, True)
     return irfft(node, lengths[-1], chosen[-1], norm)

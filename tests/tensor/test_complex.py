@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.linalg
 
 import graphc
@@ -161,6 +162,28 @@ def test_transforms(name: str) -> None:
             same(found, function(given, **options))
     with pytest.raises(GraphTypeError if several or name == "rfft" else graphc.errors.GraphcError):
         graphc.jit(lambda x: function(x, norm="none"))(np.ones(()))
+
+
+@pytest.mark.parametrize("name", ["dct", "idct", "dst", "idst"])
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_cosine_and_sine_transforms(name: str, kind: int) -> None:
+    function = getattr(scipy.fft, name)
+    ways: list[dict[str, Any]] = [{}, {"norm": "ortho"}, {"norm": "forward"}, {"axis": 0}, {"n": 6}]
+    for size in (2, 5, 8):
+        given = RNG.normal(size=(3, size))
+        for options in (*ways, {"norm": "ortho", "orthogonalize": False}):
+            found = graphc.jit(lambda x: function(x, kind, **options), mode="interpreted")(given)  # noqa: B023
+            same(found, function(given, kind, **options))
+
+
+def test_transforms_along_several_axes() -> None:
+    def program(x: Any) -> Any:
+        names = ("dctn", "idctn", "dstn", "idstn")
+        return [getattr(scipy.fft, name)(x, norm="ortho", axes=(0, 1)) for name in names], scipy.fft.dctn(x, s=(3, 3))
+
+    same(graphc.jit(program)(W.real), program(W.real))
+    with pytest.raises(graphc.errors.GraphcError, match="types are 1, 2, 3 and 4"):
+        graphc.jit(lambda x: scipy.fft.dct(x, 5))(X)
 
 
 def writes(z: Any) -> Any:
