@@ -20,7 +20,7 @@ from __future__ import annotations
 from math import erf, erfc, inf, nan
 from typing import Any, TypeAlias
 
-from numpy import copysign, exp, expm1, fabs, float64, isinf, isnan, log, log1p, sqrt
+from numpy import copysign, exp, expm1, fabs, float64, floor, isinf, isnan, log, log1p, sqrt
 
 from graphc.arrays.numerics import erfcx, gammaln
 
@@ -273,6 +273,37 @@ def log_a_beta(a: Number, b: Number) -> Number:
     if b < 16.0:
         return log_gamma_next(a) + gammaln(b) - gammaln(n)
     return log_gamma_next(a) - (b - 0.5) * log1p(a / b) - a * (log(n) - 1.0) + stirling(b) - stirling(n)
+
+
+def log_beta_of_positive(a: Number, b: Number) -> Number:
+    low = a if a < b else b
+    high = b if a < b else a
+    if isinf(high):
+        return nan if isinf(low) else -inf
+    return log_a_beta(low, high) - log(low)
+
+
+def betaln(a: Number, b: Number) -> Number:
+    if a > 0.0 and b > 0.0:
+        return log_beta_of_positive(a, b)
+    if (a <= 0.0 and a == floor(a)) or (b <= 0.0 and b == floor(b)):
+        low = a if a <= 0.0 and a == floor(a) else b
+        other = b if a <= 0.0 and a == floor(a) else a
+        is_finite = other == floor(other) and other > 0.0 and 1.0 - low - other > 0.0 and low > -inf
+        return log_beta_of_positive(1.0 - low - other, other) if is_finite else inf
+    if isnan(a) or isnan(b):
+        return nan
+    low = a if a < b else b
+    high = b if a < b else a
+    if isinf(high):
+        return inf
+    if low < -100.0 or high < 0.0:
+        return gammaln(a) + gammaln(b) - gammaln(a + b)
+    total = 0.0
+    while low < 0.0:
+        total = total + log(fabs((low + high) / low))
+        low = low + 1.0
+    return total + log_beta_of_positive(low, high)
 
 
 def beta_fraction(a: Number, b: Number, x: Number, y: Number) -> Number:

@@ -13,7 +13,7 @@ from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.ops.custom import value_of
 
 ROUTINES = [routine for routine in PROTOTYPES if is_plain(routine)]
-WITH_ZEROS = ("j0", "j1", "y0", "y1", "expi", *[f"airy_{k}" for k in range(4)])
+WITH_ZEROS = ("j0", "j1", "y0", "y1", "expi", "betaln", *[f"airy_{k}" for k in range(4)])
 COUNTS = ("pdtrik", "bdtrik", "nbdtrik")
 ENDS = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, 1e-10, 700.0]
 UNIT = [0.0, 1.0, 0.5, 1e-300, 1e-9, 0.2, 0.90001, 1 - 2.0**-53, 1.5, 2.0, -0.5, -1.0, np.nan]
@@ -27,6 +27,9 @@ def operands(name: str, rng: np.random.Generator) -> list[Any]:
         return [
             np.concatenate([[0.0, 1.0, 1e-10, -1e-300, -4.0, -9.5, np.nan, -np.inf, 99.5], rng.uniform(-30, 20, 150)])
         ]
+    if name == "betaln":
+        ends = [each.ravel() for each in np.meshgrid(*[[*ENDS[:8], -2.0, -1.5, 3.25]] * 2)]
+        return [np.concatenate([end, 10.0 ** rng.uniform(-3, 2, 40), rng.uniform(-9, 9, 40)]) for end in ends]
     if name == "ndtri_exp":
         return [-np.concatenate([[0.0, np.inf, -1.0, np.nan], 10.0 ** rng.uniform(-300, 4, 20), rng.uniform(0, 5, 20)])]
     if name in COUNTS:
@@ -69,7 +72,7 @@ def test_values_are_those_of_scipy() -> None:
     functions = bind_source(source)
     rng = np.random.default_rng(1)
     names = sorted({FUNCTIONS[routine][0] for routine in ROUTINES})
-    assert len(names) == 48
+    assert len(names) == 49
     for name in names:
         given = operands(name, rng)
         made = np.full(len(given[0]), 7.0)
@@ -83,7 +86,7 @@ def test_values_are_those_of_scipy() -> None:
                 bound = np.where(abs(right) < 1e-300, 1e-300, bound)
             agree = (made == right) | (np.isnan(made) & np.isnan(right)) | (abs(made - right) <= bound)
         wrong = [[*(each[at] for each in given), made[at], right[at]] for at in np.flatnonzero(~agree)]
-        assert not wrong, (name, wrong)
+        assert not wrong, (name, *wrong[:9])
 
 
 def test_routines_of_float32_round_once() -> None:
