@@ -19,13 +19,15 @@ from graphc.ops.elementwise import as_node
 from graphc.scipy.special import addressed as by, composed
 from graphc.scipy.stats.distribution import floats
 from graphc.tensor import elementary as el, special as sp
+from graphc.tensor.inspection import Assert
 from graphc.tensor.shaping import flatten, moveaxis, squeeze
 from graphc.tensor.statistics import median, quantile
 
 __all__ = [
-    "boxcox_llf", "circmean", "circstd", "circvar", "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kstat",
-    "kurtosis", "linregress", "median_abs_deviation", "moment", "pearsonr", "pmean", "rankdata", "sem", "skew",
-    "spearmanr", "tmean", "tstd", "tvar", "variation", "zmap", "zscore",
+    "boxcox_llf", "chisquare", "circmean", "circstd", "circvar", "entropy", "f_oneway", "gmean", "gstd", "gzscore",
+    "hmean", "iqr", "kstat", "kurtosis", "linregress", "median_abs_deviation", "moment", "pearsonr", "pmean",
+    "rankdata", "sem", "skew", "spearmanr", "tmean", "tstd", "ttest_1samp", "ttest_ind", "ttest_rel", "tvar",
+    "variation", "zmap", "zscore",
 ]  # fmt: skip
 
 Axis = Any
@@ -325,6 +327,98 @@ def spearmanr(
     df = _count(first, 0 if axis is None else axis) - 2
     t = r * el.sqrt(df / ((1 + r) * (1 - r)))
     return SignificanceResult(r, 2 * sp.stdtr(df, -el.abs(t)))
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+TtestResult = namedtuple("TtestResult", "statistic pvalue")
+F_onewayResult = namedtuple("F_onewayResult", "statistic pvalue")
+Power_divergenceResult = namedtuple("Power_divergenceResult", "statistic pvalue")
+
+
+def _of_t(name: str, t: Node, df: Any, alternative: str) -> Any:
+    """The result for a statistic of Student's distribution."""
+    sides = {"two-sided": lambda: 2 * sp.stdtr(df, -el.abs(t)), "less": lambda: sp.stdtr(df, t)}
+    sides["greater"] = lambda: sp.stdtr(df, -t)
+    if alternative not in sides:
+        raise GraphValueError(f"{name} of a tensor: alternative={alternative!r} is none of {', '.join(sides)}")
+    return TtestResult(t, sides[alternative]())
+
+
+def ttest_1samp(
+    a: Any, popmean: Any, axis: Axis = 0, nan_policy: str = "propagate", alternative: str = "two-sided", *,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """`(statistic, pvalue)`: whether the mean of a sample is `popmean`. Raises GraphValueError for another alternative
+    than "two-sided", "less" and "greater"."""
+    x, along = _sample("ttest_1samp", a, axis, nan_policy)
+    n = _count(x, along)
+    middle, deviation = x.mean(along, keepdims=True), x.std(along, ddof=1, keepdims=True)
+    t = _kept((middle - popmean) / (deviation / el.sqrt(n)), a, axis, keepdims)
+    return _of_t("ttest_1samp", t, n - 1, alternative)
+
+
+def ttest_rel(
+    a: Any, b: Any, axis: Axis = 0, nan_policy: str = "propagate", alternative: str = "two-sided", *,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """`(statistic, pvalue)`: whether the mean of the differences of pairs is 0. Raises GraphValueError as
+    `ttest_1samp`."""
+    return ttest_1samp(floats(a) - floats(b), 0.0, axis, nan_policy, alternative, keepdims=keepdims)
+
+
+def ttest_ind(
+    a: Any, b: Any, *, axis: Axis = 0, equal_var: bool = True, nan_policy: str = "propagate",
+    alternative: str = "two-sided", trim: Any = 0, method: Any = None, keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """`(statistic, pvalue)`: whether two independent samples have the same mean; by Welch's test unless `equal_var`.
+
+    Raises GraphValueError as `ttest_1samp`, and for `trim` and `method`.
+    """
+    if method is not None or not isinstance(trim, int | float) or trim:
+        raise GraphValueError("ttest_ind of a tensor: trim and method are not supported")
+    (x, along), (y, _) = _sample("ttest_ind", a, axis, nan_policy), _sample("ttest_ind", b, axis, nan_policy)
+    counts = n, m = _count(x, along), _count(y, along)
+    first, second = (each.var(along, ddof=1, keepdims=True) for each in (x, y))
+    df: Any = sum(counts) - 2
+    if equal_var:
+        square = ((n - 1) * first + (m - 1) * second) / df * (1 / n + 1 / m)
+    else:
+        parts = first / n, second / m
+        square = parts[0] + parts[1]
+        df = _kept(square**2 / (parts[0] ** 2 / (n - 1) + parts[1] ** 2 / (m - 1)), a, axis, keepdims)
+    t = (x.mean(along, keepdims=True) - y.mean(along, keepdims=True)) / el.sqrt(square)
+    return _of_t("ttest_ind", _kept(t, a, axis, keepdims), df, alternative)
+
+
+def f_oneway(*samples: Any, axis: int = 0) -> Any:
+    """`(statistic, pvalue)`: whether several samples have the same mean. Raises GraphValueError for fewer than two."""
+    if len(samples) < 2:
+        raise GraphValueError("f_oneway of a tensor: it compares at least two samples")
+    groups = [floats(each) for each in samples]
+    counts = [_count(each, axis) for each in groups]
+    count: Any = sum(counts)
+    middle = sum(each.sum(axis, keepdims=True) for each in groups) / count
+    means = [each.mean(axis, keepdims=True) for each in groups]
+    pairs = list(zip(groups, means, counts, strict=True))
+    between: Any = sum(n * (mean - middle) ** 2 for _, mean, n in pairs)
+    within: Any = sum(((each - mean) ** 2).sum(axis, keepdims=True) for each, mean, _ in pairs)
+    first, second = len(groups) - 1, count - len(groups)
+    statistic = squeeze(between / first / (within / second), axis)
+    return F_onewayResult(statistic, sp.betainc(second / 2, first / 2, second / (second + first * statistic)))
+
+
+def chisquare(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Axis = 0, *, sum_check: bool = True) -> Any:
+    """`(statistic, pvalue)`: whether counts are those expected, by default all equal. A call raises AssertionFailed
+    where counts and expected ones have other sums, unless `sum_check` is False."""
+    counts, along = _sample("chisquare", f_obs, axis)
+    expected = counts.mean(along, keepdims=True) if f_exp is None else _sample("chisquare", f_exp, axis)[0]
+    if f_exp is not None and sum_check:
+        sums = counts.sum(along), expected.sum(along)
+        agree = el.less_equal(el.abs(sums[0] - sums[1]), 2.0**-26 * el.minimum(*sums)).all()
+        counts = Assert("chisquare: counts and expected counts have other sums")(counts, agree)
+    statistic = ((counts - expected) ** 2 / expected).sum(along)
+    return Power_divergenceResult(statistic, sp.gammaincc((_count(counts, along) - 1 - ddof) / 2, statistic / 2))
 
 
 def entropy(
