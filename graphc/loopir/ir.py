@@ -363,7 +363,9 @@ ROWS = 32
 LANES = 8
 """Iterations of an `abreast` loop at a time, on all processors: it has no fewer."""
 SHORT = 16
-"""The most elements of a row that such an iteration keeps for itself."""
+"""The most elements of a row that is written out."""
+KEPT = 32
+"""Room for a row that such an iteration keeps for itself, a power of 2."""
 SHORT_READ = 24
 """The most elements of a row along which the loops inside such a loop go."""
 SHORT_DEAR = 48

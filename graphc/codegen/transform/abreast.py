@@ -31,7 +31,6 @@ from graphc.loopir.ir import (
     BLOCK,
     LANES,
     ONE,
-    SHORT,
     SHORT_DEAR,
     SHORT_READ,
     ZERO,
@@ -123,7 +122,7 @@ def second_form(loop: Loop) -> tuple[Expr, Loop] | None:
         return None
     if not all(fills(body, buffer) for buffer in conflicts):
         return None
-    most = SHORT if rows else SHORT_DEAR if is_dear(loop.body) else SHORT_READ
+    most = SHORT_DEAR if is_dear(loop.body) and not rows else SHORT_READ
     limits = [size for size in dict.fromkeys((*sizes, *rows)) if (int_value(size) or most + 1) > most]
     if any(int_value(size) is not None for size in limits):
         return None

@@ -13,7 +13,7 @@ what does not, as the counters of the loops inside.
 
 Where a number grows by the same from lane to lane, as an index does, that of the first lane and its growth are all
 there is. Elements that are not neighbours are read one by one, each into its lane, which takes less time than a gather.
-A row of up to SHORT elements that an iteration keeps for itself has a vector for each element.
+A row of up to KEPT elements that an iteration keeps for itself has a vector for each element.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from graphc.codegen.vecmath.table import are_many, called_symbol, refer_inline, 
 from graphc.codegen.vectorize.legality import is_lanewise
 from graphc.codegen.vectorize.loopinfo import Flow, blocks_of_loops, targets
 from graphc.codegen.vectorize.widen import INT32, INT64, append, broadcast, bytes_of, counted_from_0, load, store
-from graphc.loopir.ir import LANES, SHORT
+from graphc.loopir.ir import KEPT, LANES
 from graphc.startup.record import record, replace
 
 Growth: TypeAlias = "int | ir.Value | None"
@@ -284,7 +284,7 @@ class _Lanes:
         base, index = place.operands
         if (own := self.rooms.get(memory_of(place))) is not None:
             first = builder.bitcast(own, place.type)
-            vectors = builder.and_(self.vector(index), broadcast(builder, INT64(SHORT - 1), LANES))
+            vectors = builder.and_(self.vector(index), broadcast(builder, INT64(KEPT - 1), LANES))
             places = builder.add(builder.mul(vectors, broadcast(builder, INT64(LANES), LANES)), counted_from_0(LANES))
             indices = [builder.extract_element(places, INT32(lane)) for lane in range(LANES)]
             return [builder.gep(first, [index], inbounds=True) for index in indices]
@@ -305,10 +305,10 @@ class _Lanes:
         return self.rooms[name]
 
     def own_element(self, memory: ir.Value, place: ir.GEPInstr) -> ir.Value:
-        """The vector for an element of an iteration's own row: as rows have SHORT elements at most, the last digits of
+        """The vector for an element of an iteration's own row: as rows have KEPT elements at most, the last digits of
         the index tell it from the others."""
-        room = self.room(memory, place.type.pointee, SHORT)
-        return self.builder.gep(room, [self.builder.and_(place.operands[1], INT64(SHORT - 1))], inbounds=True)
+        room = self.room(memory, place.type.pointee, KEPT)
+        return self.builder.gep(room, [self.builder.and_(place.operands[1], INT64(KEPT - 1))], inbounds=True)
 
 
 def is_name(place: ir.Value) -> bool:
