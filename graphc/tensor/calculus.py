@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import accumulator, is_float, is_inexact, promote
+from graphc.arrays.dtypes import COMPLEX, accumulator, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Complex, Node, Size, describe
@@ -25,6 +25,7 @@ from graphc.ops.identity import checked, with_elements
 from graphc.ops.index import subtensor
 from graphc.ops.questions import asked_size
 from graphc.ops.recur import linear_recurrence
+from graphc.startup.hooks import HOOKS
 from graphc.tensor import shaping
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import abs, conj, logical_and, logical_or, maximum, minimum, mod, where
@@ -410,6 +411,8 @@ def polyval(p: Any, x: Any) -> Node:
         for position in range(count):
             value = value * points + node[position]
         return value
+    if dtype in COMPLEX:
+        return HOOKS.complexes.polynomial(cast(node, dtype), cast(points, dtype))
     # the same for all points at once, as a recurrence; of no coefficients it has no last row, whose sum is 0
     line, wide = shaping.flatten(points), accumulator(dtype)
     shape = (count, line.type.shape[0])

@@ -91,6 +91,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "values": lambda z, w, x: (np.linalg.eigvalsh(w + w.conj().T), np.linalg.svd(w, compute_uv=False)),
     "gone": lambda z, w, x: (np.nansum(np.where(x > 0, z, np.nan)), np.nan_to_num(z * np.nan), np.round(w, 1)),
     "transforms": lambda z, w, x: (np.fft.fft(z), np.fft.ifft2(w), np.fft.irfft(np.fft.rfft(x), n=5), np.fft.fftn(w)),
+    "polynomials": lambda z, w, x: (np.polyval(z, x), np.polyval(x, w), np.polyval([1, 2j], z), np.convolve(z, x)),
     "dtypes": lambda z, w, x: (
         z.astype(np.complex64) * 2,
         x.astype(np.float32) * 1j,

@@ -55,6 +55,13 @@ def running_product(x: Node, axis: int) -> Node:
     return moveaxis(scan(step, _ones(factors, factors.type.shape[1:]), factors)[1], 0, axis)
 
 
+def polynomial(p: Node, x: Node) -> Node:
+    """The values of a polynomial with coefficients `p`, the highest first, by Horner's rule."""
+    none = broadcast_node(pairs.cast(literal(0, p.args[0].type.dtype), p.type.dtype), x.type.shape)
+    made: Node = scan(lambda value, each: (value * x + each, None), none, p)[0]
+    return made
+
+
 # --- determinants -----------------------------------------------------------------------------------------------------
 
 
