@@ -419,7 +419,7 @@ VECTORS = Area(
         M("the last rows abreast go beyond the end", "codegen/vectorize/abreast.py",
           "builder.store(first, each.operands[1])", "builder.store(self.value, each.operands[1])"),
         M("all lanes of a row of its own have one number", "codegen/vectorize/abreast.py",
-          "self.builder.and_(place.operands[1], INT64(SHORT - 1))", "INT64(0)"),
+          "self.builder.and_(place.operands[1], INT64(KEPT - 1))", "INT64(0)"),
         M("a store to one place is one to each iteration's", "codegen/vectorize/legality.py",
           "            return is_known and bool(stride)\n", "            return is_known\n"),
         M("columns that are written are read as they were before", "codegen/vectorize/legality.py",
