@@ -19,19 +19,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphc.arrays.dtypes import COMPLEX
 from graphc.codegen.call.recipes import Call, Outside, exact_keywords, refused
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.node import CONSTANT, SIZE, Complex, Node, constant_value, literal, variable
-from graphc.ir.pairs import extra_axes
+from graphc.ir.pairs import extra_axes, tree_of
 from graphc.ir.source_lines import TRACED, Where, warn_user
 from graphc.ir.walk import node_set, nodes_of, substitute
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.identity import checked
 from graphc.ops.questions import Note, line_of
 from graphc.options import options
-from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.trees import LEAF, has_kind, leaves, like, structure, up_to
@@ -414,14 +414,21 @@ def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
 
 def _with_complex(made: Any) -> Rebuild:
     """`finishing` of a tree with complex tensors in it."""
+    pairs = zip(leaves(made), extra_axes(made), strict=True)
+    dtypes = [DOUBLED[leaf.type.dtype] if extra else None for leaf, extra in pairs]
+    form = tree_of(made, [0] * len(dtypes))  # whose leaves do not matter
 
-    def rebuild(arrays: Any) -> Any:
-        given = arrays if isinstance(arrays, list) else [arrays]
-        pairs = [array.view(HOOKS.pairs.Pairs) if extra else array for array, extra in zip(given, extras, strict=True)]
-        return like(made, [array if array.ndim else array[()] for array in pairs])
+    def rebuild(arrays: list[Any]) -> Any:
+        halves = zip(arrays, dtypes, strict=True)
+        found = [array if dtype is None else array.view(dtype)[..., 0] for array, dtype in halves]
+        numbers = [array if array.ndim else array[()] for array in found]
+        return numbers[0] if form == 0 else like(form, numbers)
 
-    extras = extra_axes(made)
     return rebuild
+
+
+DOUBLED = {part: np.dtype(whole) for whole, part in COMPLEX.items()}
+"""The dtypes of complex numbers by those of their parts."""
 
 
 def _filled(empty: dict[str, None], keys: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
