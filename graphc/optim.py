@@ -286,14 +286,14 @@ def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
     return gradients
 
 
-def _scalar(value: Number, dtype: str, what: str) -> Number:
+def _scalar(value: Number, dtype: str, name: str) -> Number:
     """Return a Python number as it is, for it does not widen dtypes; a symbolic scalar cast to `dtype`."""
     if isinstance(value, Node):
         if value.ndim:
-            raise RankError(f"{what} must be a scalar, not {describe(value)} of type {value.type}")
+            raise RankError(f"{name} must be a scalar, not {describe(value)} of type {value.type}")
         return cast(value, dtype)
     if np.ndim(value) or isinstance(value, (str, bytes)):
-        raise GraphTypeError(f"{what} must be a number or a symbolic scalar, not {value!r}")
+        raise GraphTypeError(f"{name} must be a number or a symbolic scalar, not {value!r}")
     return float(value)
 
 

@@ -151,10 +151,10 @@ class Sequential(Parameters):
         GraphValueError once the network has been used."""
         if "output" in vars(self):
             raise GraphValueError("a network that has been used takes no more layers")
-        kind = layer.name
+        name = layer.name
         names = {other.name for other in self.layers}
         number = len(self.layers)
-        layer.name = f"{kind}{number}" if kind in names or not kind[-1:].isdigit() else kind
+        layer.name = f"{name}{number}" if name in names or not name[-1:].isdigit() else name
         layer.dtype, layer.source, layer.static = self.dtype, self.source, self.static
         self.layers.append(layer)
         return self
@@ -359,9 +359,9 @@ class Sequential(Parameters):
 
 def _dropout(dropout: bool | float, args: Mapping[str, Any] | None) -> tuple[float, dict[str, Any]]:
     """Return the probability of a dropout, and its other arguments."""
-    given = dict(args or {})
-    p = float(given.pop("p", 0.5))
-    unknown = given.keys() - {"scale", "connect"}
+    options = dict(args or {})
+    p = float(options.pop("p", 0.5))
+    unknown = options.keys() - {"scale", "connect"}
     if unknown:
         raise ArgumentError(f"dropout_args has p, scale and connect, not {', '.join(sorted(unknown))}")
-    return (p if dropout is True else float(dropout)), given
+    return (p if dropout is True else float(dropout)), options

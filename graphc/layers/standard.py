@@ -334,8 +334,8 @@ class BatchNorm(_Norm):
         scales = self.gamma, self.beta
         if not train:
             return batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
-        result, *found = normalize(x, others, self.epsilon, *(expand_dims(each, others) for each in scales))
-        mean, variance = (squeeze(each, others) for each in found)
+        result, *moments = normalize(x, others, self.epsilon, *(expand_dims(each, others) for each in scales))
+        mean, variance = (squeeze(each, others) for each in moments)
         count = (x.size // self.mean.size).astype(x.type.dtype)
         sample = variance * (count / (count - 1).clip(1, count))  # of one example it stays 0
         self.updates = {
@@ -385,11 +385,11 @@ class GroupNorm(_Norm):
 # --- convolution and pooling ------------------------------------------------------------------------------------------
 
 
-def _several(value: int | Sequence[int], rank: int, what: str) -> tuple[int, ...]:
+def _several(value: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
     """Return one number for each of `rank` axes."""
     numbers = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(numbers) != rank:
-        raise GraphValueError(f"{what} {value!r}: there are {rank} axes")
+        raise GraphValueError(f"{name} {value!r}: there are {rank} axes")
     return numbers
 
 
@@ -443,10 +443,10 @@ class Conv(Layer):
         # With channels last a kernel is (axes..., channels, results).
         w = self.w.dimshuffle(*range(2, 2 + self.rank), 1, 0) if self.channels_last else self.w
         how = self.stride, self.border, self.dilation, self.groups
-        found = convolution(x, w, *how, channels_last=self.channels_last)
+        result = convolution(x, w, *how, channels_last=self.channels_last)
         if self.b is not None:
-            found = found + (self.b if self.channels_last else expand_dims(self.b, tuple(range(1, 1 + self.rank))))
-        return self.activation(found)
+            result = result + (self.b if self.channels_last else expand_dims(self.b, tuple(range(1, 1 + self.rank))))
+        return self.activation(result)
 
 
 class Pool(Layer):
@@ -480,8 +480,8 @@ class Pool(Layer):
         if self.size is None:
             return global_pool(x, self.mode, rank).flatten(2)
         stride = None if self.stride is None else _several(self.stride, rank, "stride")
-        found = pool(x, self.size, self.ignore_border, stride, None, self.mode)
-        return found.dimshuffle(0, *range(2, x.ndim), 1) if self.channels_last else found
+        result = pool(x, self.size, self.ignore_border, stride, None, self.mode)
+        return result.dimshuffle(0, *range(2, x.ndim), 1) if self.channels_last else result
 
 
 # --- recurrent layers -------------------------------------------------------------------------------------------------
@@ -526,9 +526,9 @@ class Recurrent(Layer):
         return initial.zeros(shape, rng)
 
     def output(self, x: Node, train: bool) -> Node:
-        given = dot(x, self.w) + self.b
-        begin = [zeros((given.type.shape[0], self.n_out), x.type.dtype) for _ in range(self.states)]
-        results, _ = scan(self.step, given.dimshuffle(1, 0, 2), begin, go_backwards=self.backwards, return_list=True)
+        scores = dot(x, self.w) + self.b
+        begin = [zeros((scores.type.shape[0], self.n_out), x.type.dtype) for _ in range(self.states)]
+        results, _ = scan(self.step, scores.dimshuffle(1, 0, 2), begin, go_backwards=self.backwards, return_list=True)
         states: Node = results[0]
         if not self.sequences:
             return states[-1]

@@ -123,39 +123,39 @@ def below(bits: Node, count: Node) -> Node:
 Shape = Any
 
 
-def sized(what: str, shape: Shape, *parameters: Any) -> tuple[tuple[Size, ...], list[Node]]:
+def sized(name: str, shape: Shape, *parameters: Any) -> tuple[tuple[Size, ...], list[Node]]:
     """The shape of a draw and the parameters in it. A size that is -1 is that of the parameters along its axis.
     ShapeError where a parameter has more axes than the shape, or none has the axis of such a size."""
     nodes = [as_node(each) for each in parameters]
     if shape is None:
-        own: Sequence[Size] = broadcast_sizes(what, nodes) if nodes else ()
+        own: Sequence[Size] = broadcast_sizes(name, nodes) if nodes else ()
     else:
-        own = as_shape((shape,) if isinstance(shape, int | np.integer) else shape, what, instead="give ndim=")
+        own = as_shape((shape,) if isinstance(shape, int | np.integer) else shape, name, instead="give ndim=")
         for each in nodes:
             if each.ndim > len(own):
-                raise ShapeError(f"{what}: {describe(each)} of type {each.type} has more axes than the shape")
-        own = _without_gaps(what, own, broadcast_sizes(what, nodes) if nodes else ())
+                raise ShapeError(f"{name}: {describe(each)} of type {each.type} has more axes than the shape")
+        own = _without_gaps(name, own, broadcast_sizes(name, nodes) if nodes else ())
     return tuple(own), [broadcast_node(each, own) for each in nodes]
 
 
-def _without_gaps(what: str, shape: Sequence[Size], known: Sequence[Size]) -> list[Size]:
+def _without_gaps(name: str, shape: Sequence[Size], known: Sequence[Size]) -> list[Size]:
     """A shape with the sizes of parameters, as they broadcast, in place of -1."""
     missing = len(shape) - len(known)
     if any(isinstance(size, int) and size == -1 for size in shape[:missing]):
-        raise ShapeError(f"{what}: a size of -1 is that of a parameter, and no parameter has axis {shape.index(-1)}")
+        raise ShapeError(f"{name}: a size of -1 is that of a parameter, and no parameter has axis {shape.index(-1)}")
     return [known[axis - missing] if isinstance(size, int) and size == -1 else size for axis, size in enumerate(shape)]
 
 
-def float_of(what: str, dtype: Any, *parameters: Node) -> str:
+def float_of(name: str, dtype: Any, *parameters: Node) -> str:
     """The dtype of a draw of floats: the one asked for, else that of the parameters, else floatX."""
-    kind = np.dtype(dtype).name if dtype is not None else None
-    if kind is None:
-        given = {each.type.dtype for each in parameters if is_float(each.type.dtype)}
-        strong = given - {"float64"} if options.floatX == "float32" else given
-        kind = "float64" if "float64" in strong else "float32" if strong else options.floatX
-    if not is_float(kind):
-        raise GraphTypeError(f"{what}: numbers of dtype {kind} are asked for; these are float32 or float64")
-    return kind
+    real = np.dtype(dtype).name if dtype is not None else None
+    if real is None:
+        dtypes = {each.type.dtype for each in parameters if is_float(each.type.dtype)}
+        strong = dtypes - {"float64"} if options.floatX == "float32" else dtypes
+        real = "float64" if "float64" in strong else "float32" if strong else options.floatX
+    if not is_float(real):
+        raise GraphTypeError(f"{name}: numbers of dtype {real} are asked for; these are float32 or float64")
+    return real
 
 
 def bits(key: Any, shape: Shape = (), dtype: Any = "uint64") -> Node:
@@ -173,11 +173,11 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
         (2, 3)
     """
     own, (low, high) = sized("uniform", shape, minval, maxval)
-    kind = float_of("uniform", dtype, low, high)
-    number = units(as_key(key), own, kind)
+    real = float_of("uniform", dtype, low, high)
+    number = units(as_key(key), own, real)
     if _is_number(minval, 0) and _is_number(maxval, 1):
         return number
-    low, high = cast(low, kind), cast(high, kind)
+    low, high = cast(low, real), cast(high, real)
     return low + (high - low) * number
 
 
@@ -231,8 +231,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
         dtype('bool')
     """
     own, (chance,) = sized("bernoulli", shape, p)
-    kind = float_of("bernoulli", None, chance)
-    return E("less", units(as_key(key), own, kind), cast(chance, kind))
+    real = float_of("bernoulli", None, chance)
+    return E("less", units(as_key(key), own, real), cast(chance, real))
 
 
 def require(x: Node, condition: Node, message: str) -> Node:
@@ -302,32 +302,32 @@ def not_negative(x: Any, kind: str) -> Node:
 def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = (), dtype: Any = None) -> Node:
     """exp(sigma * z), z normal."""
     own, (width,) = sized("lognormal", shape, sigma)
-    kind = float_of("lognormal", dtype, width)
-    return E("portable_exp", not_negative(width, kind) * normal(key, own, kind))
+    real = float_of("lognormal", dtype, width)
+    return E("portable_exp", not_negative(width, real) * normal(key, own, real))
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """scale * e ** (1 / concentration), e exponential: its logarithm is a Gumbel number with the other sign."""
     own, (factor, power) = sized("weibull_min", shape, scale, concentration)
-    kind = float_of("weibull_min", dtype, factor, power)
-    return not_negative(factor, kind) * E("portable_exp", -gumbel(key, own, kind) / not_negative(power, kind))
+    real = float_of("weibull_min", dtype, factor, power)
+    return not_negative(factor, real) * E("portable_exp", -gumbel(key, own, real) / not_negative(power, real))
 
 
 def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """exp(e / b), e exponential: 1 at least, with a tail of power b."""
     own, (power,) = sized("pareto", shape, b)
-    kind = float_of("pareto", dtype, power)
-    return E("portable_exp", exponential(key, own, kind) / not_negative(power, kind))
+    real = float_of("pareto", dtype, power)
+    return E("portable_exp", exponential(key, own, real) / not_negative(power, real))
 
 
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """The number of trials of chance `p` until one succeeds, the last one counted: ceil(log u / log(1 - p)); -1 where p
     is no chance."""
     own, (chance,) = sized("geometric", shape, p)
-    kind = float_of("geometric", None, chance)
-    waited = -exponential(key, own, kind) / log1p(-cast(chance, kind))
+    real = float_of("geometric", None, chance)
+    waited = -exponential(key, own, real) / log1p(-cast(chance, real))
     is_chance = E("logical_and", E("greater", chance, 0), E("less_equal", chance, 1))
-    return whole(E("maximum", E("ceil", waited), literal(np.dtype(kind).type(1), kind)), is_chance, dtype)
+    return whole(E("maximum", E("ceil", waited), literal(np.dtype(real).type(1), real)), is_chance, dtype)
 
 
 def whole(number: Node, holds: Node, dtype: Any) -> Node:
@@ -343,13 +343,13 @@ def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any 
     not cancel: the smaller root of their quadratic is mean**2 over the larger one. Which root is taken depends on the
     parameters, so that derivatives are those of `by_its_place`."""
     own, (middle, width) = sized("wald", shape, mean, scale)
-    kind = float_of("wald", dtype, middle, width)
-    parameters = [cast(middle, kind), cast(width, kind)]
+    real = float_of("wald", dtype, middle, width)
+    parameters = [cast(middle, real), cast(width, real)]
     middle, width = (stop_gradient(each) for each in parameters)
-    square = E("sqr", normal(fold_in(key, 0), own, kind)) * middle / (2.0 * width)
+    square = E("sqr", normal(fold_in(key, 0), own, real)) * middle / (2.0 * width)
     large = middle * (1.0 + square + E("sqrt", square * (2.0 + square)))
     small = middle * middle / large
-    number = uniform(fold_in(key, 1), own, kind)
+    number = uniform(fold_in(key, 1), own, real)
     drawn = E("where", E("less_equal", number * (middle + small), middle), small, large)
     return by_its_place(drawn, parameters, wald_by_parameters)
 
@@ -378,10 +378,10 @@ def _rule() -> tuple[Array, Array]:
     return (nodes + 1) / 2, weights / 2
 
 
-def _integral(function: Callable[..., Node], begin: Node, end: Node, *given: Node) -> Node:
+def _integral(function: Callable[..., Node], begin: Node, end: Node, *operands: Node) -> Node:
     """The integral of function(t, *given) over t, for each element."""
     nodes, weights = (literal(each, "float64") for each in _rule())
-    first, width, *others = (each.dimshuffle(*range(each.ndim), "x") for each in (begin, end - begin, *given))
+    first, width, *others = (each.dimshuffle(*range(each.ndim), "x") for each in (begin, end - begin, *operands))
     summed: Node = (function(first + width * nodes, *others) * weights).sum(axis=-1)
     return summed * (end - begin)
 
@@ -389,11 +389,11 @@ def _integral(function: Callable[..., Node], begin: Node, end: Node, *given: Nod
 def by_its_place(number: Node, parameters: Sequence[Node], slopes: Callable[..., Node | tuple[Node, ...]]) -> Node:
     """A number with the derivatives that slopes(number, *parameters) gives; these are computed in float64."""
 
-    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+    def rule(inputs: Sequence[Node], results: Sequence[Node], cotangents: Any, wanted: Any) -> list[Node]:
         wide = [cast(each, "float64") for each in (results[0], *inputs)]
-        found = slopes(*wide)
-        parts = found if isinstance(found, tuple) else (found,)
-        return [given[0] * cast(part, number.type.dtype) for part in parts]
+        derivative = slopes(*wide)
+        parts = derivative if isinstance(derivative, tuple) else (derivative,)
+        return [cotangents[0] * cast(part, number.type.dtype) for part in parts]
 
     return overridden([number], parameters, rule)[0]
 
@@ -434,8 +434,8 @@ def angle_by_concentration(angle: Node, kappa: Node) -> Node:
         return (lack - _versine(t)) * E("exp", -fall)
 
     begin, end = E("where", is_inner, 0.0, x), E("where", is_inner, x, _last_angle(x, kappa))
-    found = _integral(density, begin, end, x, kappa, lack)
-    return E("sign", angle) * E("where", is_inner, -found, found)
+    integral = _integral(density, begin, end, x, kappa, lack)
+    return E("sign", angle) * E("where", is_inner, -integral, integral)
 
 
 # --- parts of the normal distribution ---------------------------------------------------------------------------------
@@ -460,10 +460,10 @@ def truncated_by_limits(x: Node, lower: Node, upper: Node) -> tuple[Node, Node]:
     a = E("maximum", lower, E("minimum", upper, 0.0) - FAR)
     b = E("minimum", upper, E("maximum", lower, 0.0) + FAR)
     shift, whole = _area(a, b)
-    found = []
+    derivatives = []
     for limit, (part, size) in ((a, _area(x, b)), (b, _area(a, x))):
-        found.append(E("exp", 0.5 * (x - limit) * (x + limit) - part + shift) * size / whole)
-    return found[0], found[1]
+        derivatives.append(E("exp", 0.5 * (x - limit) * (x + limit) - part + shift) * size / whole)
+    return derivatives[0], derivatives[1]
 
 
 def wald_by_parameters(x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
@@ -502,10 +502,10 @@ def slope(logs: Node, alpha: Node) -> Node:
     """The derivative of the logarithm of a gamma number by alpha; its own by both."""
     y, a = cast(logs, "float64"), cast(alpha, "float64")
 
-    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+    def rule(inputs: Sequence[Node], results: Sequence[Node], cotangents: Any, wanted: Any) -> list[Node]:
         (y, a), h = inputs, results[0]
         by_log = E("digamma", a) - y - h * (a - E("exp", y))
-        return [given[0] * by_log, given[0] * _derivative(y, a, 2)]
+        return [cotangents[0] * by_log, cotangents[0] * _derivative(y, a, 2)]
 
     return cast(overridden([_derivative(y, a, 1)], [y, a], rule)[0], logs.type.dtype)
 
@@ -514,7 +514,7 @@ def _derivative(y: Node, alpha: Node, order: int) -> Node:
     """The derivative of that order by alpha of y, of the second with y held where the first is taken."""
     count = sizes.product(y.type.shape)
     flat = tuple(reshape(each, (count,)) for each in (y, alpha))
-    made: Node = map(lambda given: _of_one(given[0], given[1], order), flat)
+    made: Node = map(lambda elements: _of_one(elements[0], elements[1], order), flat)
     return reshape(made, y.type.shape)
 
 

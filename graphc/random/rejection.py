@@ -115,39 +115,39 @@ class Element:
 
 
 def first_accepted(
-    what: str, trial_of: Callable[..., Trial], key: Any, shape: Shape, dtype: Any, *parameters: Any, at_once: int = 1
+    name: str, trial_of: Callable[..., Trial], key: Any, shape: Shape, dtype: Any, *parameters: Any, at_once: int = 1
 ) -> Node:
     """For each element the number of the first of `trial_of(element, *parameters)` that is accepted. The first trials
     are of all elements at once, in vectors; a loop is for those that fail them. It has no derivative of its own."""
-    bits, kind, own, (index, *flat) = _flat(what, key, shape, dtype, *parameters)
-    trial = trial_of(Element(bits, index, kind), *flat)
+    bits, real, own, (index, *flat) = _flat(name, key, shape, dtype, *parameters)
+    trial = trial_of(Element(bits, index, real), *flat)
     number, accepted = trial(literal(2), literal(3))
     for draw in range(4, 2 + 2 * at_once, 2):
         another, is_one = trial(literal(draw), literal(draw + 1))
         number, accepted = E("where", accepted, number, another), E("logical_or", accepted, is_one)
 
-    def go_on(given: Sequence[Node]) -> Node:
-        index, number, accepted, *rest = given
-        element = Element(bits, index, kind)
+    def go_on(elements: Sequence[Node]) -> Node:
+        index, number, accepted, *rest = elements
+        element = Element(bits, index, real)
         return element.until_accepted(trial_of(element, *rest), (literal(2 + 2 * at_once), number, accepted))
 
-    made: Node = map(go_on, (index, cast(number, kind), accepted, *flat))
+    made: Node = map(go_on, (index, cast(number, real), accepted, *flat))
     return reshape(made, own)
 
 
-def each(what: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: Any, *parameters: Any) -> Node:
+def each(name: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: Any, *parameters: Any) -> Node:
     """`draw(element, *parameters)` for each element. What it gives has no derivative of its own."""
-    bits, kind, own, flat = _flat(what, key, shape, dtype, *parameters)
-    made: Node = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), flat)
+    bits, real, own, flat = _flat(name, key, shape, dtype, *parameters)
+    made: Node = map(lambda elements: draw(Element(bits, elements[0], real), *elements[1:]), flat)
     return reshape(made, own)
 
 
-def _flat(what: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tuple[Node, str, Any, tuple[Node, ...]]:
+def _flat(name: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tuple[Node, str, Any, tuple[Node, ...]]:
     """The key, the dtype and the shape of a draw; and the places and parameters of its elements, as vectors."""
-    own, nodes = sized(what, shape, *parameters)
-    kind = float_of(what, dtype, *nodes)
-    vectors = places(own), *(cast(stop_gradient(node), kind) for node in nodes)
-    return as_key(key), kind, own, tuple(reshape(node, (sizes.product(own),)) for node in vectors)
+    own, nodes = sized(name, shape, *parameters)
+    real = float_of(name, dtype, *nodes)
+    vectors = places(own), *(cast(stop_gradient(node), real) for node in nodes)
+    return as_key(key), real, own, tuple(reshape(node, (sizes.product(own),)) for node in vectors)
 
 
 # Gamma numbers, and what is made of them ------------------------------------------------------------------------------
@@ -158,11 +158,11 @@ def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     26, 2000). Their derivative by `a`: distributions.py."""
     number, alpha = _drawn_gamma("gamma", 0, key, a, shape, dtype)
 
-    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+    def rule(inputs: Sequence[Node], results: Sequence[Node], cotangents: Any, wanted: Any) -> list[Node]:
         drawn = results[0]
         # a number that has underflown goes down no further
         least = literal(np.finfo(drawn.type.dtype).tiny, drawn.type.dtype)
-        return [given[0] * drawn * slope(E("log", E("maximum", drawn, least)), inputs[0])]
+        return [cotangents[0] * drawn * slope(E("log", E("maximum", drawn, least)), inputs[0])]
 
     return overridden([number], [alpha], rule)[0]
 
@@ -171,19 +171,19 @@ def log_gamma_number(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -
     """The logarithms of gamma numbers: where `a` is small the numbers themselves underflow."""
     number, alpha = _drawn_gamma("loggamma", 1, key, a, shape, dtype)
 
-    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
-        return [given[0] * slope(results[0], inputs[0])]
+    def rule(inputs: Sequence[Node], results: Sequence[Node], cotangents: Any, wanted: Any) -> list[Node]:
+        return [cotangents[0] * slope(results[0], inputs[0])]
 
     return overridden([number], [alpha], rule)[0]
 
 
-def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: Any) -> tuple[Node, Node]:
+def _drawn_gamma(name: str, which: int, key: Any, a: Any, shape: Shape, dtype: Any) -> tuple[Node, Node]:
     """Gamma numbers or their logarithms, and the parameter in their shape and dtype."""
-    own, (alpha,) = sized(what, shape, a)
-    kind = float_of(what, dtype, alpha)
-    alpha = cast(alpha, kind)
-    cube = first_accepted(what, _cubes, key, own, kind, alpha)
-    element = Element(as_key(key), places(own), kind)
+    own, (alpha,) = sized(name, shape, a)
+    real = float_of(name, dtype, alpha)
+    alpha = cast(alpha, real)
+    cube = first_accepted(name, _cubes, key, own, real, alpha)
+    element = Element(as_key(key), places(own), real)
     return _gamma(element, stop_gradient(alpha), cube)[which], alpha
 
 
@@ -246,17 +246,17 @@ def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> N
 def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Student's t: z / sqrt(chi2 / df)."""
     own, (freedom,) = sized("t", shape, df)
-    kind = float_of("t", dtype, freedom)
-    half = 0.5 * cast(freedom, kind)
-    return normal(fold_in(key, 0), own, kind) * E("sqrt", half / gamma(fold_in(key, 1), half, own, kind))
+    real = float_of("t", dtype, freedom)
+    half = 0.5 * cast(freedom, real)
+    return normal(fold_in(key, 0), own, real) * E("sqrt", half / gamma(fold_in(key, 1), half, own, real))
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """The ratio of two chi-square numbers, each over its degrees of freedom."""
     own, (above, under) = sized("f", shape, dfnum, dfden)
-    kind = float_of("f", dtype, above, under)
-    halves = [0.5 * cast(each, kind) for each in (above, under)]
-    numbers = [gamma(fold_in(key, n), each, own, kind) / each for n, each in enumerate(halves)]
+    real = float_of("f", dtype, above, under)
+    halves = [0.5 * cast(each, real) for each in (above, under)]
+    numbers = [gamma(fold_in(key, n), each, own, real) / each for n, each in enumerate(halves)]
     return numbers[0] / numbers[1]
 
 
@@ -345,8 +345,8 @@ def _add_up(limit: Node, first: Node, ratio: Callable[[Node], Node], most: Node 
         following = chance * ratio(k + 1.0)
         return k + 1.0, following, total + following
 
-    found: Node = while_loop(goes_on, step, (literal(0.0, EXACTLY), first, first))[0]
-    return found
+    total: Node = while_loop(goes_on, step, (literal(0.0, EXACTLY), first, first))[0]
+    return total
 
 
 class _TransformedRejection:
@@ -369,10 +369,10 @@ class _TransformedRejection:
             fits = E("logical_and", fits, E("less_equal", k, self.most))
 
         def is_under() -> Node:
-            held = E("maximum", k, element.number(0.0))
-            held = held if self.most is None else E("minimum", held, self.most)
+            clamped = E("maximum", k, element.number(0.0))
+            clamped = clamped if self.most is None else E("minimum", clamped, self.most)
             below = log(v * self.scale / (self.a / (near * near) + self.b))
-            return E("less_equal", below, log_chance(held))
+            return E("less_equal", below, log_chance(clamped))
 
         is_taken: Node = (
             cond(is_quick, lambda: literal(np.True_, "bool"), is_under)
@@ -394,23 +394,23 @@ class _TwoMethods:
     chance: Callable[..., Callable[[Node], Node]]
 
 
-def _added_up_or_tried(what: str, ways: _TwoMethods, key: Any, shape: Shape, *parameters: Any) -> Node:
+def _added_up_or_tried(name: str, ways: _TwoMethods, key: Any, shape: Shape, *parameters: Any) -> Node:
     """A number for each element. The uniform numbers and the first trials are of all elements at once, in vectors. A
     loop over elements adds up, and goes through the trials of those that failed the first."""
-    bits, kind, own, (index, *flat) = _flat(what, key, shape, EXACTLY, *parameters)
+    bits, real, own, (index, *flat) = _flat(name, key, shape, EXACTLY, *parameters)
 
     def is_small(parameters: Sequence[Node]) -> Node:
         return E("less", ways.mean(*parameters), SMALL_MEAN)
 
-    element = Element(bits, index, kind)
+    element = Element(bits, index, real)
     k, accepted = ways.hat(*flat).trial(element, literal(2), ways.chance(*flat), one=False)
     begun = E("where", is_small(flat), element.units(1)[0], E("where", accepted, k, -1.0))
 
-    def go_on(given: Sequence[Node]) -> Node:
-        index, begun, *rest = given
+    def go_on(elements: Sequence[Node]) -> Node:
+        index, begun, *rest = elements
 
         def try_on() -> Node:
-            element, hat, chance = Element(bits, index, kind), ways.hat(*rest), ways.chance(*rest)
+            element, hat, chance = Element(bits, index, real), ways.hat(*rest), ways.chance(*rest)
 
             def trial(first: Node, second: Node) -> tuple[Node, Node]:
                 return hat.trial(element, first, chance, one=True)
@@ -418,8 +418,8 @@ def _added_up_or_tried(what: str, ways: _TwoMethods, key: Any, shape: Shape, *pa
             return element.until_accepted(trial, (literal(4), begun, literal(np.False_, "bool")))
 
         def kept_or_tried() -> Node:
-            found: Node = cond(E("greater_equal", begun, 0.0), lambda: begun, try_on)
-            return found
+            number: Node = cond(E("greater_equal", begun, 0.0), lambda: begun, try_on)
+            return number
 
         drawn: Node = cond(is_small(rest), lambda: ways.small(begun, *rest), kept_or_tried)
         return drawn
@@ -453,17 +453,17 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
         return trial
 
     own, (centre, concentration) = sized("vonmises", shape, mu, kappa)
-    kind = float_of("vonmises", dtype, centre, concentration)
-    concentration = not_negative(concentration, kind)
-    cosine = first_accepted("vonmises", trial_of, fold_in(key, 0), own, kind, concentration, at_once=2)
+    real = float_of("vonmises", dtype, centre, concentration)
+    concentration = not_negative(concentration, real)
+    cosine = first_accepted("vonmises", trial_of, fold_in(key, 0), own, real, concentration, at_once=2)
     low, high = blocks(fold_in(key, 1), places(own))
-    side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
+    side = E("where", E("less", unit(low, real), 0.5), -1.0, 1.0)
     # without concentration the angle is uniform
-    flat = (2.0 * unit(high, kind) - 1.0) * math.pi
+    flat = (2.0 * unit(high, real) - 1.0) * math.pi
     angle = E("where", E("less", stop_gradient(concentration), 1e-8), flat, side * E("portable_arccos", cosine))
-    angle = by_its_place(cast(angle, kind), [concentration], angle_by_concentration)
-    turned = E("mod", cast(centre, kind) + angle + math.pi, 2.0 * math.pi) - math.pi
-    return cast(turned, kind)
+    angle = by_its_place(cast(angle, real), [concentration], angle_by_concentration)
+    turned = E("mod", cast(centre, real) + angle + math.pi, 2.0 * math.pi) - math.pi
+    return cast(turned, real)
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
@@ -509,7 +509,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
         return E("where", turned, -drawn, drawn)
 
     own, limits = sized("truncated_normal", shape, lower, upper)
-    kind = float_of("truncated_normal", dtype, *limits)
-    number = each("truncated_normal", draw, key, own, kind, *limits)
-    number = E("where", E("less_equal", *(cast(stop_gradient(limit), kind) for limit in limits)), number, math.nan)
-    return by_its_place(number, [cast(limit, kind) for limit in limits], truncated_by_limits)
+    real = float_of("truncated_normal", dtype, *limits)
+    number = each("truncated_normal", draw, key, own, real, *limits)
+    number = E("where", E("less_equal", *(cast(stop_gradient(limit), real) for limit in limits)), number, math.nan)
+    return by_its_place(number, [cast(limit, real) for limit in limits], truncated_by_limits)

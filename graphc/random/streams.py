@@ -127,10 +127,10 @@ class RandomStreams:
         self._own(state).set_value(value)
 
     def _own(self, state: Any) -> SharedVariable:
-        found: SharedVariable | None = next((own for own, _ in self.state_updates if own is state), None)
-        if found is None:
+        state_variable: SharedVariable | None = next((own for own, _ in self.state_updates if own is state), None)
+        if state_variable is None:
             raise KeyError(state)
-        return found
+        return state_variable
 
     def updates(self) -> list[tuple[SharedVariable, Node]]:
         """The updates of all states, for functions that are made without default updates."""
@@ -378,32 +378,32 @@ def _shape(size: Any, ndim: int | None) -> Any:
     return sizes
 
 
-def _own(what: str, shape: Any, *parameters: Any) -> Any:
+def _own(name: str, shape: Any, *parameters: Any) -> Any:
     """The shape of numbers that are scaled after they are drawn: one for each element, whatever it is scaled by."""
-    return distributions.sized(what, shape, *parameters)[0]
+    return distributions.sized(name, shape, *parameters)[0]
 
 
 def _binomial(key: Node, shape: Any, n: Any, p: Any, dtype: Any) -> Node:
     if isinstance(n, int | np.integer) and n == 1:
-        chance, kind = as_node(p), _name(dtype)
+        chance, name = as_node(p), _name(dtype)
         drawn = distributions.bernoulli(key, chance, shape)
-        if kind == "bool":
+        if name == "bool":
             return drawn
         is_chance = elementwise(
             "logical_and", elementwise("greater_equal", chance, 0), elementwise("less_equal", chance, 1)
         )
-        none = literal(np.int64(-1).astype(kind), kind)
-        return elementwise("where", broadcast_node(is_chance, drawn.type.shape), cast(drawn, kind), none)
+        none = literal(np.int64(-1).astype(name), name)
+        return elementwise("where", broadcast_node(is_chance, drawn.type.shape), cast(drawn, name), none)
     return rejection.binomial(key, n, p, shape, dtype)
 
 
-def _scaled(what: str, draw: Callable[..., Node]) -> Callable[..., Node]:
+def _scaled(name: str, draw: Callable[..., Node]) -> Callable[..., Node]:
     """A draw that is moved and scaled."""
 
     def scaled(key: Node, shape: Any, place: Any, scale: Any, dtype: Any) -> Node:
-        own, (begin, width) = distributions.sized(what, shape, place, scale)
-        kind = distributions.float_of(what, dtype or options.floatX)
-        return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
+        own, (begin, width) = distributions.sized(name, shape, place, scale)
+        real = distributions.float_of(name, dtype or options.floatX)
+        return cast(begin, real) + cast(width, real) * draw(key, own, real)
 
     return scaled
 

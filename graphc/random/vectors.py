@@ -135,14 +135,14 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
     raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are trials."""
     given = as_node(pvals)
     chances = require(given, *_all_chances("multinomial", given))
-    kind = float_of("multinomial", None, chances)
+    real = float_of("multinomial", None, chances)
     rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
     own, (trials, _) = sized("multinomial", shape, n, zeros("bool", rest))
-    wide = broadcast_node(cast(chances, kind), (*own, categories))
+    wide = broadcast_node(cast(chances, real), (*own, categories))
     possible = E("logical_or", E("greater", wide, 0.0).any(axis=-1), E("equal", trials, 0))
     wide = require(wide, possible.all(), f"multinomial: {_none_possible(given)}")
     if isinstance(n, int | np.integer) and n == 1:
-        limit = units(as_key(key), own, kind) * wide.sum(axis=-1)
+        limit = units(as_key(key), own, real) * wide.sum(axis=-1)
         below_it = E(
             "less_equal", wide.cumsum(axis=-1), broadcast_node(limit.dimshuffle(*range(len(own)), "x"), wide.type.shape)
         )
@@ -157,7 +157,7 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
         left, weight = carry
         chance, number = given
         share = E(
-            "clip", chance / E("maximum", weight, literal(np.dtype(kind).type(np.finfo(kind).tiny), kind)), 0.0, 1.0
+            "clip", chance / E("maximum", weight, literal(np.dtype(real).type(np.finfo(real).tiny), real)), 0.0, 1.0
         )
         drawn = binomial(fold_in(bits, number), left, share)
         return (left - drawn, weight - chance), drawn
@@ -179,31 +179,31 @@ def without_replacement(key: Any, n: Any, pvals: Any, dtype: Any = "int64") -> N
     else:
         rows = places((chances.type.shape[0],))
         ranked = map(lambda each: _ranked(fold_in(key, each[1]), each[0]), (chances, rows))
-    found = _different("multinomial_wo_replacement", ranked, number, chances)
-    return cast(found[..., :number], np.dtype(dtype).name)
+    chosen = _different("multinomial_wo_replacement", ranked, number, chances)
+    return cast(chosen[..., :number], np.dtype(dtype).name)
 
 
-def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> Node:
+def _different(name: str, ranked: Node, number: Node, chances: Node | None) -> Node:
     """Places in random order, of which along the last axis the first `number` can be different: otherwise an error, at
     once where sizes tell, else at the call."""
     count = ranked.type.shape[-1]
-    fewer = f"{what}: there are fewer categories than draws without replacement"
+    fewer = f"{name}: there are fewer categories than draws without replacement"
     known = constant_value(number)
     if known is not None and isinstance(count, int) and known > count:
         raise ShapeError(f"{fewer}: {known} of {count}")
     ranked = checked(ranked, (cast(E("less_equal", number, as_size_node(count)), "int64"),), fewer, "shape")
-    ranked = require(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
+    ranked = require(ranked, E("greater_equal", number, 0), f"{name}: the number of draws is negative")
     if chances is None:
         return ranked
-    ranked = require(ranked, *_all_chances(what, chances))
+    ranked = require(ranked, *_all_chances(name, chances))
     possible = cast(E("greater", chances, 0.0), "int64").sum(axis=-1)
-    message = f"{what}: {describe(chances)} has fewer chances above 0 than there are draws without replacement"
+    message = f"{name}: {describe(chances)} has fewer chances above 0 than there are draws without replacement"
     return require(ranked, E("greater_equal", possible, number).all(), message)
 
 
-def _all_chances(what: str, chances: Node) -> tuple[Node, str]:
+def _all_chances(name: str, chances: Node) -> tuple[Node, str]:
     """Tell whether numbers are chances, and the error where they are not."""
-    return E("greater_equal", chances, 0.0).all(), f"{what}: {describe(chances)} has a chance that is negative or NaN"
+    return E("greater_equal", chances, 0.0).all(), f"{name}: {describe(chances)} has a chance that is negative or NaN"
 
 
 def _none_possible(chances: Node) -> str:
@@ -222,8 +222,8 @@ def _ranked(key: Any, chances: Node) -> Node:
         first = waits.argmin()
         return set_subtensor(waits[first], literal(np.dtype(waits.type.dtype).type(np.inf), waits.type.dtype)), first
 
-    found: Node = scan(step, waits, places((chances.type.shape[0],)))[1]
-    return found
+    order: Node = scan(step, waits, places((chances.type.shape[0],)))[1]
+    return order
 
 
 # --- multivariate -----------------------------------------------------------------------------------------------------
@@ -247,15 +247,15 @@ def _root(cov: Node, method: str) -> Node:
     return u * layout.expand(sqrt(s), (s.ndim - 1,))
 
 
-def _outer(what: str, shape: Shape, *own: tuple[Size, ...]) -> tuple[Size, ...]:
+def _outer(name: str, shape: Shape, *own: tuple[Size, ...]) -> tuple[Size, ...]:
     """The axes before vectors or matrices: those asked for, else those of the parameters."""
     nodes = [layout.zeros("bool", each) for each in own]
-    found = broadcast_sizes(what, nodes)
+    batch = broadcast_sizes(name, nodes)
     if shape is None:
-        return tuple(found)
-    wanted = as_shape((shape,) if isinstance(shape, int | np.integer) else shape, what, instead="give ndim=")
-    if len(wanted) < len(found):
-        raise ShapeError(f"{what}: the parameters have {len(found)} axes of a batch, the shape {len(wanted)}")
+        return tuple(batch)
+    wanted = as_shape((shape,) if isinstance(shape, int | np.integer) else shape, name, instead="give ndim=")
+    if len(wanted) < len(batch):
+        raise ShapeError(f"{name}: the parameters have {len(batch)} axes of a batch, the shape {len(wanted)}")
     return tuple(wanted)
 
 
@@ -272,20 +272,20 @@ def multivariate_normal(
         >>> graphc.random.multivariate_normal(key, [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], (1000,)).shape
         (1000, 2)
     """
-    what = "multivariate_normal"
+    name = "multivariate_normal"
     middle, spread = as_node(mean), as_node(cov)
     if not middle.ndim or spread.ndim < 2:
         raise RankError(
-            f"{what}: {describe(middle)} of type {middle.type} and {describe(spread)} of type {spread.type} should be "
+            f"{name}: {describe(middle)} of type {middle.type} and {describe(spread)} of type {spread.type} should be "
             "a vector and a matrix"
         )
     if method not in METHODS:
-        raise GraphValueError(f"{what}: method={method!r} must be one of {', '.join(METHODS)}")
-    kind = float_of(what, dtype, middle, spread)
-    middle, spread = cast(middle, kind), cast(spread, kind)
-    count = sizes.common(middle.type.shape[-1], spread.type.shape[-1], what, ", the vectors")
-    outer = _outer(what, shape, middle.type.shape[:-1], spread.type.shape[:-2])
-    drawn = normal(key, (*outer, count), kind)
+        raise GraphValueError(f"{name}: method={method!r} must be one of {', '.join(METHODS)}")
+    real = float_of(name, dtype, middle, spread)
+    middle, spread = cast(middle, real), cast(spread, real)
+    count = sizes.common(middle.type.shape[-1], spread.type.shape[-1], name, ", the vectors")
+    outer = _outer(name, shape, middle.type.shape[:-1], spread.type.shape[:-2])
+    drawn = normal(key, (*outer, count), real)
     root = _root(spread, method)
     if spread.ndim == 2:
         moved = matmul(drawn, layout.transpose(root))
@@ -302,18 +302,18 @@ def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = Non
     df: a number, or one for each matrix. scale: (..., n, n), positive definite. shape: the axes before the matrix, by
     default those of the parameters. Of a smaller df the numbers are NaN.
     """
-    what = "wishart"
+    name = "wishart"
     degrees, spread = as_node(df), as_node(scale)
     if spread.ndim < 2:
-        raise RankError(f"{what}: {describe(spread)} of type {spread.type} is no matrix")
-    kind = float_of(what, dtype, degrees, spread)
-    degrees, spread = cast(degrees, kind), cast(spread, kind)
+        raise RankError(f"{name}: {describe(spread)} of type {spread.type} is no matrix")
+    real = float_of(name, dtype, degrees, spread)
+    degrees, spread = cast(degrees, real), cast(spread, real)
     count = spread.type.shape[-1]
-    outer = _outer(what, shape, degrees.type.shape, spread.type.shape[:-2])
-    freedom = layout.expand(broadcast_node(degrees, outer), (len(outer),)) - cast(layout.iota(count), kind)
+    outer = _outer(name, shape, degrees.type.shape, spread.type.shape[:-2])
+    freedom = layout.expand(broadcast_node(degrees, outer), (len(outer),)) - cast(layout.iota(count), real)
     enough = freedom > 0
-    drawn = chisquare(fold_in(key, 0), elementwise("where", enough, freedom, 1.0), (*outer, count), kind)
+    drawn = chisquare(fold_in(key, 0), elementwise("where", enough, freedom, 1.0), (*outer, count), real)
     lengths = elementwise("where", enough, sqrt(drawn), np.nan)
-    beyond = triangle(normal(fold_in(key, 1), (*outer, count, count), kind), strict=True)
+    beyond = triangle(normal(fold_in(key, 1), (*outer, count, count), real), strict=True)
     half = matmul(factor.cholesky(spread), beyond + diagonal_matrix(lengths))
     return matmul(half, layout.transpose(half))

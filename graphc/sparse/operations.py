@@ -70,7 +70,11 @@ def at_all_places(matrix: SparseVariable, made: Node, derivative: Callable[[Node
 
     if matrix.dense is None:
         return overridden([made], [matrix.data], refuse)[0]
-    return overridden([made], [matrix.dense], lambda inputs, results, given, wanted: [derivative(given[0])])[0]
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], cotangents: Any, wanted: Any) -> list[Node]:
+        return [derivative(cotangents[0])]
+
+    return overridden([made], [matrix.dense], rule)[0]
 
 
 def ordered(
@@ -189,8 +193,8 @@ def diag(x: Any) -> Node:
     length = sizes.minimum(height, width)
     last = sizes.maximum(sizes.subtract(length, 1), 0)
     inside = elementwise("minimum", rows, as_size_node(last))
-    held = zeros(matrix.dtype, (sizes.maximum(length, 1),))
-    return inc_gather(held, values, (inside,), 0)[: as_size_node(length)]
+    padded = zeros(matrix.dtype, (sizes.maximum(length, 1),))
+    return inc_gather(padded, values, (inside,), 0)[: as_size_node(length)]
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -206,8 +210,8 @@ def lookup(x: SparseVariable, rows: Node, columns: Node) -> Node:
     # After the last key stands one that nobody asks for, and after the last value a 0.
     place = searchsorted(known, wanted)
     known = concatenate([known, literal(np.array([-1], "int64"))], 0)
-    found = elementwise("equal", gather(known, (place,), 0), wanted)
-    return elementwise("where", found, gather(values, (place,), 0), literal(0, x.dtype))
+    is_stored = elementwise("equal", gather(known, (place,), 0), wanted)
+    return elementwise("where", is_stored, gather(values, (place,), 0), literal(0, x.dtype))
 
 
 def _from_start(index: Node, size: Size) -> Node:
@@ -218,7 +222,7 @@ def _from_start(index: Node, size: Size) -> Node:
 def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
     """One element of a matrix, a scalar."""
     matrix = as_sparse_variable(x)
-    first, second = (_from_start(cast(as_node(one), "int64"), n) for one, n in zip(index, matrix.sizes, strict=True))
+    first, second = (_from_start(cast(as_node(each), "int64"), n) for each, n in zip(index, matrix.sizes, strict=True))
     rows, columns = matrix.places()
     there = elementwise("logical_and", elementwise("equal", rows, first), elementwise("equal", columns, second))
     return elementwise("where", there, matrix.data, literal(0, matrix.dtype)).sum(dtype=matrix.dtype)
@@ -276,8 +280,8 @@ def get_item_2d(x: Any, index: Sequence[Any]) -> SparseVariable:
 def getitem(x: SparseVariable, key: Any) -> Any:
     """x[a:b, c:d] and x[[rows]] are matrices, x[[rows], [columns]] a vector, x[i, j] a scalar."""
     keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 2 and not any(isinstance(one, slice) for one in keys):
-        ranks = {as_node(one).ndim for one in keys}
+    if len(keys) == 2 and not any(isinstance(each, slice) for each in keys):
+        ranks = {as_node(each).ndim for each in keys}
         return get_item_scalar(x, keys) if ranks == {0} else get_item_2lists(x, *keys)
     if len(keys) == 1 and not isinstance(keys[0], slice) and as_node(keys[0]).ndim == 1:
         return get_item_list(x, keys[0])
@@ -350,7 +354,7 @@ METHODS.update(
 # A product of a csr matrix with a vector or a matrix is one loop over rows, which threads share (ops/windows.py).
 
 
-def _operands(what: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Both as sparse variables or tensors; a Python number has the dtype that it takes beside the other."""
     left, right = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     if isinstance(x, bool | int | float):
@@ -358,7 +362,7 @@ def _operands(what: str, x: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(y, bool | int | float):
         right = as_node(y, promote(left.dtype, y))
     if isinstance(left, Node) and isinstance(right, Node):
-        raise GraphTypeError(f"{what}: neither {describe(left)} nor {describe(right)} is sparse")
+        raise GraphTypeError(f"{name}: neither {describe(left)} nor {describe(right)} is sparse")
     return left, right
 
 
@@ -374,10 +378,10 @@ def _at_entries(x: SparseVariable, y: Node) -> Node:
     return gather(_of_sizes(y, x.sizes), x.places(), 0) if y.ndim else y
 
 
-def _alike(what: str, x: SparseVariable, y: SparseVariable) -> SparseVariable:
+def _alike(name: str, x: SparseVariable, y: SparseVariable) -> SparseVariable:
     """The second of two matrices, held to the sizes of the first."""
     pairs = zip(x.sizes, y.sizes, strict=True)
-    return y.with_data(require_equal(y.data, pairs, f"{what}: {x!r} and {y!r} have different sizes"))
+    return y.with_data(require_equal(y.data, pairs, f"{name}: {x!r} and {y!r} have different sizes"))
 
 
 # --- by elements ----------------------------------------------------------------------------------------------------
@@ -410,8 +414,8 @@ def mul(x: Any, y: Any) -> SparseVariable:
     if isinstance(left, Node) or isinstance(right, Node):
         other = left if isinstance(left, Node) else right
         return matrix.with_data(elementwise("mul", matrix.data, _at_entries(matrix, other)))
-    found = lookup(_alike("mul", matrix, right), *matrix.places())
-    return matrix.with_data(elementwise("mul", matrix.data, found))
+    factors = lookup(_alike("mul", matrix, right), *matrix.places())
+    return matrix.with_data(elementwise("mul", matrix.data, factors))
 
 
 def structured_add_s_v(x: Any, y: Any) -> SparseVariable:
@@ -447,10 +451,10 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
         right = _alike(name, left, right) if both else right
         dense = [dense_from_sparse(each) if isinstance(each, SparseVariable) else each for each in (left, right)]
         shape = (left if isinstance(left, SparseVariable) else right).sizes
-        found = cast(elementwise(name, *(_of_sizes(each, shape) for each in dense)), "uint8")
+        result = cast(elementwise(name, *(_of_sizes(each, shape) for each in dense)), "uint8")
         if not both:
-            return found
-        return (csr_from_dense if left.format == "csr" else csc_from_dense)(found)
+            return result
+        return (csr_from_dense if left.format == "csr" else csc_from_dense)(result)
 
     compare.__doc__ = f"""`{name}` by elements, 0 or 1 in uint8: sparse where both are, else dense."""
     return compare

@@ -84,7 +84,7 @@ class SparseType:
         """A fresh variable of this type."""
         prefix = name or self.format
         kinds = (("data", self.dtype, 1), ("indices", "int32", 1), ("indptr", "int32", 1), ("minor", "int64", 0))
-        leaves = [variable(dtype, (None,) * rank, f"{prefix}.{what}") for what, dtype, rank in kinds]
+        leaves = [variable(dtype, (None,) * rank, f"{prefix}.{part}") for part, dtype, rank in kinds]
         mention(leaves)
         data, indices, indptr, minor = leaves
         return SparseVariable(data, indices, indptr, minor, self.format, name)
@@ -269,8 +269,8 @@ class SparseSharedVariable(SparseVariable):
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Give the variable another matrix, which may have other sizes and other places."""
-        given = _record(self.type.filter(value), self.format)
-        for leaf, array in zip(self._leaves(), (given.data, given.indices, given.indptr, given.minor), strict=True):
+        fields = _record(self.type.filter(value), self.format)
+        for leaf, array in zip(self._leaves(), (fields.data, fields.indices, fields.indptr, fields.minor), strict=True):
             leaf.set_value(array, borrow=borrow)
 
     def _leaves(self) -> Sequence[SharedVariable]:
@@ -298,8 +298,8 @@ def _chosen(value: Any, format: str | None) -> Any:
 def constant(x: Any, name: str | None = None) -> SparseVariable:
     """A constant sparse matrix. Raises GraphTypeError, a TypeError, for what is no matrix of SciPy."""
     matrix = _chosen(x, None)
-    given = _record(matrix.copy(), matrix.format)
-    data, indices, indptr, minor = map(as_node, (given.data, given.indices, given.indptr, given.minor))
+    fields = _record(matrix.copy(), matrix.format)
+    data, indices, indptr, minor = map(as_node, (fields.data, fields.indices, fields.indptr, fields.minor))
     return SparseVariable(data, indices, indptr, minor, matrix.format, name)
 
 

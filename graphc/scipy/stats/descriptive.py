@@ -62,20 +62,20 @@ def moment(
 ) -> Node:
     """The mean of (a - center)**order, by default about the mean, where the first one is 0."""
     x, along = _sample("moment", a, axis, nan_policy)
-    found = _central(x, along, order, center)
+    result = _central(x, along, order, center)
     if order == 1 and center is None:
-        found = 0 * found
-    return _kept(found, a, axis, keepdims)
+        result = 0 * result
+    return _kept(result, a, axis, keepdims)
 
 
 def skew(a: Any, axis: Axis = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False) -> Node:
     """The third standardised moment; bias=False corrects it for the size of the sample."""
     x, along = _sample("skew", a, axis, nan_policy)
     n, second, third = _count(x, along), _central(x, along, 2), _central(x, along, 3)
-    found = third / second**1.5
+    result = third / second**1.5
     if not bias:
-        found = el.where(n > 2, el.sqrt((n - 1) * n) / (n - 2) * found, found)
-    return _kept(found, a, axis, keepdims)
+        result = el.where(n > 2, el.sqrt((n - 1) * n) / (n - 2) * result, result)
+    return _kept(result, a, axis, keepdims)
 
 
 def kurtosis(
@@ -90,11 +90,11 @@ def kurtosis(
     """The fourth standardised moment, less 3 for `fisher`; bias=False corrects it for the size of the sample."""
     x, along = _sample("kurtosis", a, axis, nan_policy)
     n, second, fourth = _count(x, along), _central(x, along, 2), _central(x, along, 4)
-    found = fourth / (second * second)
+    result = fourth / (second * second)
     if not bias:
-        corrected = 3 + ((n * n - 1) * found - 3 * (n - 1) ** 2) / ((n - 2) * (n - 3))
-        found = el.where(n > 3, corrected, found)
-    return _kept(found - 3 if fisher else found, a, axis, keepdims)
+        corrected = 3 + ((n * n - 1) * result - 3 * (n - 1) ** 2) / ((n - 2) * (n - 3))
+        result = el.where(n > 3, corrected, result)
+    return _kept(result - 3 if fisher else result, a, axis, keepdims)
 
 
 def sem(a: Any, axis: Axis = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Node:
@@ -217,8 +217,8 @@ def median_abs_deviation(
     if center is not None:
         raise GraphValueError("median_abs_deviation of a tensor: center is not supported")
     sample, along = _sample("median_abs_deviation", x, axis, nan_policy)
-    found = median(el.abs(sample - median(sample, along, keepdims=True)), along, keepdims=True)
-    return _kept(found / (0.6744897501960817 if scale == "normal" else scale), x, axis, keepdims)
+    result = median(el.abs(sample - median(sample, along, keepdims=True)), along, keepdims=True)
+    return _kept(result / (0.6744897501960817 if scale == "normal" else scale), x, axis, keepdims)
 
 
 # --- of angles --------------------------------------------------------------------------------------------------------
@@ -256,8 +256,8 @@ def circstd(
 ) -> Node:  # fmt: skip
     """The deviation of angles."""
     sine, cosine = _direction("circstd", samples, high, low, axis, nan_policy)
-    found = el.sqrt(-2 * el.log(el.hypot(sine, cosine)))
-    return _kept(found if normalize else found * ((high - low) / (2 * math.pi)), samples, axis, keepdims)
+    result = el.sqrt(-2 * el.log(el.hypot(sine, cosine)))
+    return _kept(result if normalize else result * ((high - low) / (2 * math.pi)), samples, axis, keepdims)
 
 
 # --- of pairs, and of distributions -----------------------------------------------------------------------------------
@@ -432,8 +432,8 @@ def entropy(
     else:
         q, _ = _sample("entropy", qk, axis)
         terms = composed.rel_entr(p, q / q.sum(along, keepdims=True))
-    found = terms.sum(along, keepdims=True)
-    return _kept(found if base is None else found / el.log(base), pk, axis, keepdims)
+    result = terms.sum(along, keepdims=True)
+    return _kept(result if base is None else result / el.log(base), pk, axis, keepdims)
 
 
 def kstat(data: Any, n: int = 2, *, axis: Axis = None, nan_policy: str = "propagate", keepdims: bool = False) -> Node:
@@ -443,15 +443,15 @@ def kstat(data: Any, n: int = 2, *, axis: Axis = None, nan_policy: str = "propag
         raise GraphValueError(f"kstat: n is 1, 2, 3 or 4, not {n}")
     count, m = _count(x, along), [_central(x, along, order) for order in (2, 3, 4)]
     if n == 1:
-        found = x.mean(along, keepdims=True)
+        result = x.mean(along, keepdims=True)
     elif n == 2:
-        found = count / (count - 1) * m[0]
+        result = count / (count - 1) * m[0]
     elif n == 3:
-        found = count * count / ((count - 1) * (count - 2)) * m[1]
+        result = count * count / ((count - 1) * (count - 2)) * m[1]
     else:
-        found = count * count * ((count + 1) * m[2] - 3 * (count - 1) * m[0] ** 2)
-        found = found / ((count - 1) * (count - 2) * (count - 3))
-    return _kept(found, data, axis, keepdims)
+        result = count * count * ((count + 1) * m[2] - 3 * (count - 1) * m[0] ** 2)
+        result = result / ((count - 1) * (count - 2) * (count - 3))
+    return _kept(result, data, axis, keepdims)
 
 
 def boxcox_llf(

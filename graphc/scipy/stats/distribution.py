@@ -88,17 +88,17 @@ class CallParameters:
         names = [*law.shapes.split(), "loc", *([] if law.discrete else ["scale"])]
         if len(args) > len(names):
             raise ArgumentError(f"{law.name}.{method}: it takes the parameters {', '.join(names)}, not {len(args)}")
-        given = dict(zip(names, args, strict=False)) | dict(kwds)
-        unknown = next((name for name in given if name not in names), None)
-        missing = next((name for name in law.shapes.split() if name not in given), None)
+        values = dict(zip(names, args, strict=False)) | dict(kwds)
+        unknown = next((name for name in values if name not in names), None)
+        missing = next((name for name in law.shapes.split() if name not in values), None)
         if unknown is not None or missing is not None:
             why = (
                 f"there is no parameter {unknown!r}" if unknown is not None else f"the parameter {missing!r} is missing"
             )
             raise ArgumentError(f"{law.name}.{method}: {why}; it takes {', '.join(names)}")
         self.law = law
-        self.shapes = [floats(given[name]) for name in law.shapes.split()]
-        self.loc, self.scale = floats(given.get("loc", 0.0)), floats(given.get("scale", 1.0))
+        self.shapes = [floats(values[name]) for name in law.shapes.split()]
+        self.loc, self.scale = floats(values.get("loc", 0.0)), floats(values.get("scale", 1.0))
         self.low, self.high = (end(*self.shapes) if callable(end) else end for end in (law.low, law.high))
 
     @property
@@ -161,19 +161,19 @@ class Distribution:
     freeze = __call__
 
     def _formula(self, name: str) -> Formula:
-        found: Formula | None = getattr(self.law, name)
-        if found is None:
+        formula: Formula | None = getattr(self.law, name)
+        if formula is None:
             raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
-        return found
+        return formula
 
-    def _inside(self, given: CallParameters, x: Any) -> tuple[Node, Any, Any]:
+    def _inside(self, parameters: CallParameters, x: Any) -> tuple[Node, Any, Any]:
         """The standard variable, whether it is below the support, and whether inside."""
-        y = floats(x) - given.loc if self.law.discrete else (floats(x) - given.loc) / given.scale
-        return y, y < given.low, (y >= given.low) & (y <= given.high)
+        y = floats(x) - parameters.loc if self.law.discrete else (floats(x) - parameters.loc) / parameters.scale
+        return y, y < parameters.low, (y >= parameters.low) & (y <= parameters.high)
 
-    def _held(self, given: CallParameters, y: Node, inside: Any) -> Node:
+    def _held(self, parameters: CallParameters, y: Node, inside: Any) -> Node:
         """The variable, with a number inside of the support where it is outside: derivatives are none of its own."""
-        low, high = given.low, given.high
+        low, high = parameters.low, parameters.high
         within: Any = 0.0
         if not (isinstance(low, float) and math.isinf(low)):
             within = low + 1.0
@@ -184,31 +184,31 @@ class Distribution:
             within = high - 1.0
         return el.where(inside, y, within)
 
-    def _log_density(self, x: Any, given: CallParameters) -> Node:
-        y, _, inside = self._inside(given, x)
+    def _log_density(self, x: Any, parameters: CallParameters) -> Node:
+        y, _, inside = self._inside(parameters, x)
         if self.law.open:
-            inside = (y > given.low) & (y < given.high)
+            inside = (y > parameters.low) & (y < parameters.high)
         if self.law.discrete:
             inside = inside & el.equal(el.floor(y), y)
-        value = self.law.logpdf(self._held(given, y, inside), *given.shapes)
-        value = value if self.law.discrete else value - el.log(given.scale)
-        return given.checked(el.where(el.isnan(y), math.nan, el.where(inside, value, -math.inf)))
+        value = self.law.logpdf(self._held(parameters, y, inside), *parameters.shapes)
+        value = value if self.law.discrete else value - el.log(parameters.scale)
+        return parameters.checked(el.where(el.isnan(y), math.nan, el.where(inside, value, -math.inf)))
 
-    def _tail(self, name: str, x: Any, given: CallParameters) -> Node:
+    def _tail(self, name: str, x: Any, parameters: CallParameters) -> Node:
         """cdf, sf or the logarithm of one."""
-        y, below, _ = self._inside(given, x)
+        y, below, _ = self._inside(parameters, x)
         if self.law.discrete:
             y = el.floor(y)
         else:
-            below = y <= given.low
-        above = y >= given.high
+            below = y <= parameters.low
+        above = y >= parameters.high
         inside = el.logical_not(below | above)
-        value = self._tail_formula(name)(self._held(given, y, inside), *given.shapes)
+        value = self._tail_formula(name)(self._held(parameters, y, inside), *parameters.shapes)
         first, last = (0.0, 1.0) if name in ("cdf", "logcdf") else (1.0, 0.0)
         if name.startswith("log"):
             first, last = (0.0 if end else -math.inf for end in (first, last))
         value = el.where(below, first, el.where(above, last, value))
-        return given.checked(el.where(el.isnan(y), math.nan, value))
+        return parameters.checked(el.where(el.isnan(y), math.nan, value))
 
     def _tail_formula(self, name: str) -> Formula:
         law = self.law
@@ -230,7 +230,7 @@ class Distribution:
         other = getattr(law, "sf" if name == "cdf" else "cdf") or self._formula(name)
         return lambda y, *shapes: 1 - other(y, *shapes)
 
-    def _quantile(self, name: str, q: Any, given: CallParameters) -> Node:
+    def _quantile(self, name: str, q: Any, parameters: CallParameters) -> Node:
         """ppf or isf."""
         law, q = self.law, floats(q)
         formula: Formula | None = getattr(law, name)
@@ -239,16 +239,16 @@ class Distribution:
             mirrored = law.symmetric
             formula = (lambda q, *s: -ppf(q, *s)) if mirrored else (lambda q, *s: ppf(1 - q, *s))
         inside = (q > 0) & (q < 1)
-        value = formula(el.where(inside, q, 0.5), *given.shapes)
-        first = given.low - 1 if law.discrete else given.low
-        ends = (first, given.high) if name == "ppf" else (given.high, first)
+        value = formula(el.where(inside, q, 0.5), *parameters.shapes)
+        first = parameters.low - 1 if law.discrete else parameters.low
+        ends = (first, parameters.high) if name == "ppf" else (parameters.high, first)
         value = el.where(el.equal(q, 0), ends[0], el.where(el.equal(q, 1), ends[1], value))
         value = el.where((q >= 0) & (q <= 1), value, math.nan)
-        return given.checked(value + given.loc if law.discrete else value * given.scale + given.loc)
+        return parameters.checked(value + parameters.loc if law.discrete else value * parameters.scale + parameters.loc)
 
-    def _moment(self, name: str, given: CallParameters) -> Any:
+    def _moment(self, name: str, parameters: CallParameters) -> Any:
         formula = self._formula(name)
-        return formula(*given.shapes) if callable(formula) else formula
+        return formula(*parameters.shapes) if callable(formula) else formula
 
 
 def _of_variable(name: str, doc: str, compute: Formula) -> None:
@@ -267,31 +267,31 @@ def _of_parameters(name: str, doc: str, compute: Formula) -> None:
     setattr(Distribution, name, _method(doc)(method))
 
 
-def _mean(self: Distribution, given: CallParameters) -> Node:
-    return given.checked(_scaled(self._moment("mean", given), given))
+def _mean(self: Distribution, parameters: CallParameters) -> Node:
+    return parameters.checked(_scaled(self._moment("mean", parameters), parameters))
 
 
-def _var(self: Distribution, given: CallParameters) -> Node:
-    value = self._moment("var", given)
-    return given.checked(value if given.law.discrete else given.scale * given.scale * value)
+def _var(self: Distribution, parameters: CallParameters) -> Node:
+    value = self._moment("var", parameters)
+    return parameters.checked(value if parameters.law.discrete else parameters.scale * parameters.scale * value)
 
 
-def _entropy(self: Distribution, given: CallParameters) -> Node:
-    value = self._moment("entropy", given)
-    return given.checked(value if given.law.discrete else value + el.log(given.scale))
+def _entropy(self: Distribution, parameters: CallParameters) -> Node:
+    value = self._moment("entropy", parameters)
+    return parameters.checked(value if parameters.law.discrete else value + el.log(parameters.scale))
 
 
-def _scaled(value: Any, given: CallParameters) -> Node:
-    return as_node(given.loc + (value if given.law.discrete else given.scale * value))
+def _scaled(value: Any, parameters: CallParameters) -> Node:
+    return as_node(parameters.loc + (value if parameters.law.discrete else parameters.scale * value))
 
 
-def _interval(self: Distribution, confidence: Any, given: CallParameters) -> tuple[Node, Node]:
+def _interval(self: Distribution, confidence: Any, parameters: CallParameters) -> tuple[Node, Node]:
     rest = 0.5 * (1 - floats(confidence))
-    return self._quantile("ppf", rest, given), self._quantile("ppf", 1 - rest, given)
+    return self._quantile("ppf", rest, parameters), self._quantile("ppf", 1 - rest, parameters)
 
 
-def _support(self: Distribution, given: CallParameters) -> tuple[Node, Node]:
-    return _scaled(given.low, given), _scaled(given.high, given)
+def _support(self: Distribution, parameters: CallParameters) -> tuple[Node, Node]:
+    return _scaled(parameters.low, parameters), _scaled(parameters.high, parameters)
 
 
 for _name, _doc, _compute in (
@@ -330,13 +330,13 @@ def rvs(self: Distribution, *args: Any, size: Any = None, random_state: Any = No
         )
     if not is_key:
         raise GraphValueError(f"{self.name}.rvs of a tensor: random_state must be a key, as graphc.random.key(0)")
-    given = CallParameters(self.law, "rvs", args, kwds)
+    parameters = CallParameters(self.law, "rvs", args, kwds)
     shape: Any = size if isinstance(size, tuple | list | type(None)) else (size,)
     if shape is None:
-        filled = given.loc + given.scale + sum(given.shapes, as_node(0.0))
+        filled = parameters.loc + parameters.scale + sum(parameters.shapes, as_node(0.0))
         shape = tuple(filled.shape[axis] for axis in range(filled.ndim))
     number = random.uniform(random_state, tuple(shape), "float64") + 2.0**-54
-    drawn = self._quantile("ppf", number, given)
+    drawn = self._quantile("ppf", number, parameters)
     if self.law.discrete:
         drawn = cast(drawn, "int64")
     if is_plain((random_state, *args), kwds):
@@ -421,10 +421,10 @@ class Vectors:
     def _call(self, method: str, args: Any, kwds: Any) -> Any:
         if is_plain(args, kwds):
             return getattr(found_in("scipy.stats", self.name), method)(*args, **kwds)
-        found = self.formulas.get(method)
-        if found is None:
+        formula = self.formulas.get(method)
+        if formula is None:
             raise GraphValueError(f"{self.name}.{method} of a tensor: there is no formula for it")
-        return found(*args, **kwds)
+        return formula(*args, **kwds)
 
     def rvs(self, *args: Any, size: Any = (), random_state: Any = None, **kwds: Any) -> Any:
         """Random vectors of a key of `graphc.random` in the place of `random_state`; else SciPy's own draw."""
@@ -525,8 +525,8 @@ def _log_beta(alpha: Node) -> Node:
 def _log_dirichlet(x: Any, alpha: Any) -> Node:
     """x may lack its last element, which makes the sum 1."""
     x, alpha = floats(x), floats(alpha)
-    given, wanted = x.type.shape[0], alpha.type.shape[0]
-    if isinstance(given, int) and given + 1 == wanted:
+    size, wanted = x.type.shape[0], alpha.type.shape[0]
+    if isinstance(size, int) and size + 1 == wanted:
         x = concatenate([x, 1 - x.sum(0, keepdims=True)], 0)
     powers = (alpha - 1).reshape([alpha.shape[0], *[1] * (x.ndim - 1)])
     return el.xlogy(powers, x).sum(0) - _log_beta(alpha)
@@ -568,8 +568,8 @@ dirichlet = Vectors(
 def _log_multinomial(x: Any, n: Any, p: Any) -> Node:
     x, n, p = floats(x), floats(n), floats(p)
     valid = el.equal(x.sum(-1), n) & ((x >= 0) & el.equal(el.floor(x), x)).all(-1)
-    held = el.maximum(x, 0)
-    value = el.gammaln(n + 1) + (el.xlogy(held, p) - el.gammaln(held + 1)).sum(-1)
+    counts = el.maximum(x, 0)
+    value = el.gammaln(n + 1) + (el.xlogy(counts, p) - el.gammaln(counts + 1)).sum(-1)
     return el.where(valid, value, -math.inf)
 
 

@@ -101,9 +101,9 @@ def _extreme_mean(c: Node) -> Any:
 
 
 def _extreme_var(c: Node) -> Any:
-    held = where(c > -0.5, c, 0)
-    bent = divided("log_gamma_twice", held)
-    return _if(c > -0.5, sqr(gamma(1 + held)) * by.exprel(bent * sqr(held)) * bent)
+    inner = where(c > -0.5, c, 0)
+    bent = divided("log_gamma_twice", inner)
+    return _if(c > -0.5, sqr(gamma(1 + inner)) * by.exprel(bent * sqr(inner)) * bent)
 
 
 def _pareto_log(x: Node, c: Node) -> Any:
@@ -144,8 +144,8 @@ def _edge(a: Any, area: Any) -> Any:
 
 def _edge_times(a: Any, area: Any) -> Any:
     """The same, times the limit; 0 at infinity."""
-    held = where(abs(a) < 1e150, a, 0)
-    return where(abs(a) < 1e150, held * _edge(held, area), 0)
+    inner = where(abs(a) < 1e150, a, 0)
+    return where(abs(a) < 1e150, inner * _edge(inner, area), 0)
 
 
 def _truncated_var(a: Node, b: Node) -> Any:
