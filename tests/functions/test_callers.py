@@ -112,8 +112,8 @@ def test_declarations_that_do_not_fit(text: str, message: str) -> None:
 
 def test_spellings() -> None:
     for text in ("double f(double x, void *data)", "double (double, void *)", "double f(const double x, void* p);"):
-        assert str(read(text)) == "double (double, void *)"
-    assert str(read("int(uint8_t *a, size_t n)")) == "int (uint8_t *, size_t)"
+        assert read(text).types == "double (double, void *)"
+    assert read("int(uint8_t *a, size_t n)").types == "int (uint8_t *, size_t)"
 
 
 @pytest.mark.slow
