@@ -230,14 +230,14 @@ def test_changed_copies() -> None:
 
 NAMES = {
     graphc: """custom_vjp custom_jvp jvp vjp linearize hvp stop_gradient checkpoint value_and_grad grad jacfwd jacrev hessian
-        vmap eval_shape make_graph pure_callback disable_jit debug tree scipy optimizers install_as_theano lax cache nnet""",
+        vmap eval_shape make_graph pure_callback disable_jit debug tree scipy optimizers install_as_theano lax cache nnet nn""",
     graphc.tree: """map flatten unflatten leaves structure reduce register_dataclass register_pytree_node ravel_pytree""",
     lax: """dynamic_slice dynamic_update_slice associative_scan select top_k cumsum cumprod cummax cummin gather scatter
         fori_loop while_loop scan cond switch map""",
     jnp: " ".join(np.__all__),
 }
 FOREIGN = [
-    (graphc, "nn", "graphc.tensor.nnet has"), (graphc.random, "PRNGKey", r"graphc.random.key\(seed\)"),
+    (graphc.random, "PRNGKey", r"graphc.random.key\(seed\)"),
     (graphc.ops, "segment_sum", r"\.at\[segments\]\.add"), (graphc, "make_jaxpr", "graphc.make_graph"),
     (import_module("graphc.scipy.integrate"), "BDF", 'method="Radau"'), (graphc, "tree_map", "graphc.tree.map"),
     (lax, "psum", "no axes of devices"),
