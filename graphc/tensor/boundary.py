@@ -205,6 +205,10 @@ VIEWS |= dict.fromkeys("einsum trim_zeros ix_ diff broadcast_arrays meshgrid sli
 """NumPy's functions that may return a view: `view` always, `by order` depending on the order of elements, `itself` the
 argument where its dtype is wanted, `perhaps` in cases that are not told apart. All others return new arrays."""
 
+HALVES = {"real", "imag"}
+OF_COMPLEX = HALVES | {"conj", "conjugate"}
+"""Functions that give another array of complex numbers than of real ones: a view of half of them, and a new one."""
+
 DENSE = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
 """Views of arrays in C order that are in C order."""
 
@@ -240,6 +244,10 @@ class Call:
         kind, subject = VIEWS.get(self.name), self.given[0] if self.given else None
         if self.name in ("astype", "array", "asarray", "nan_to_num") and self.kwargs.get("copy", True) is not True:
             kind = "itself"
+        if isinstance(subject, Node) and subject.type.dtype in COMPLEX and self.name in OF_COMPLEX:
+            if self.name not in HALVES:
+                return self.new(result)
+            return getattr(subject, self.name) if isinstance(subject, Handle) else result  # which takes no writes
         if self.name == "nan_to_num" and kind == "itself":
             return store(subject, result, "nan_to_num", {})
         if self.name in MADE_OF_NUMBERS and is_number(subject):
@@ -286,8 +294,6 @@ class Call:
     def viewed(self, kind: str, subject: Any, result: Any) -> Any:
         """A result that is a view of the first argument, or may be one of any."""
         order = self.kwargs.get("order") or "K"
-        if isinstance(subject, Node) and subject.type.dtype in COMPLEX and self.name in ("conj", "conjugate", "real"):
-            return self.new(result)
         if kind == "itself" and isinstance(subject, Handle) and (order in "KA" or (order == "C" and subject.is_dense)):
             return subject if str(result.dtype) == subject.type.dtype else self.new(result)
         is_dense = isinstance(subject, Handle) and subject.is_dense

@@ -369,8 +369,12 @@ def test_random_programs(seed: int) -> None:
 def test_views_of_complex_arrays_see_writes() -> None:
     def program(z: Any) -> Any:
         a = z.copy()
-        views = np.flip(a), a[::-1], a.reshape(5, 1), np.atleast_2d(a), a.real, a.T
+        views = np.flip(a), a[::-1], a.reshape(5, 1), np.atleast_2d(a), a.real, a.T, np.real(a), np.conj(a), a.conj()
         a[1:] *= 2
-        return views
+        np.imag(a)[0] = 7
+        views[6][1] = -1
+        turned = np.conj(z)
+        turned[0] = 1
+        return views, a, turned
 
     same(graphc.jit(program)(Z), program(Z))
