@@ -45,6 +45,7 @@ from graphc.ir.node import (
     plain,
     variable,
 )
+from graphc.ir.pairs import is_pair
 from graphc.ops.elementwise import broadcast_node, broadcast_sizes, cast as cast_real, elementwise, narrowed
 from graphc.ops.index import subtensor
 from graphc.ops.shape import concatenate, dimshuffle, expand, iota, reshape, zeros
@@ -57,11 +58,6 @@ def real_of(x: Node) -> Node:
     """The real part of a node."""
     x = plain(x)
     return x.args[0] if type(x) is Complex else x
-
-
-def is_pair(x: Node) -> bool:
-    """True for a complex tensor."""
-    return x.type.dtype in COMPLEX if type(x) is not Complex else True
 
 
 def imag_of(x: Node) -> Node:
@@ -224,7 +220,7 @@ for _name, _method in _METHODS.items():
 
 def conjugated(tree: Any) -> Any:
     """A tree in which each complex tensor is its conjugate."""
-    if isinstance(tree, Node) and is_pair(tree):
+    if is_pair(tree):
         known = tree.__dict__.get("_parts")
         if isinstance(known, np.ndarray):
             return value_of(np.conj(restored(None, [known])))
@@ -307,25 +303,6 @@ def _bilinear(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
 
 def _of_truth(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
     return make(op, [cast(arg, "bool") if type(arg) is Complex else arg for arg in args], attrs)
-
-
-def _prod(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
-    """A product of elements: by halves, as long as there are several."""
-    (x,) = args
-    axes = sorted(attrs["axes"])
-    kept = [axis for axis in range(x.ndim) if axis not in axes]
-    moved: Node = dimshuffle(x, (*kept, *axes))
-    lead = moved.type.shape[: len(kept)]
-    rows = reshape(moved, (*lead, sizes.product(moved.type.shape[len(kept) :])))
-    count = rows.type.shape[-1]
-    if not isinstance(count, int):
-        raise GraphTypeError(f"prod of {describe(x)} of type {x.type}: a product of complex numbers needs a known size")
-    made = [rows.part((..., place)) for place in range(count)]
-    while len(made) > 1:
-        made = [mul(*made[k : k + 2]) if k + 1 < len(made) else made[k] for k in range(0, len(made), 2)]
-    if made:
-        return made[0]
-    return pair(broadcast_node(literal(1, x.args[0].type.dtype), lead), zeros(x.args[0].type.dtype, lead))
 
 
 # Matrices: [[a, -b], [b, a]] stands for a + bi, and sums, products, inverses and Cholesky factors of such blocks are
@@ -418,7 +395,6 @@ RULES: dict[str, Callable[[Op, Sequence[Node], Attributes], Node]] = {
     ),
     **dict.fromkeys(("matmul", "conv"), _bilinear),
     **dict.fromkeys(("all", "any"), _of_truth),
-    "prod": _prod,
     "solve": _solved,
     "triangular_solve": _solved_triangle,
     **dict.fromkeys(("inverse", "cholesky"), _of_blocks),
