@@ -35,6 +35,8 @@ from graphc.startup.record import replace
 
 FEW = 8
 """Iterations up to which a loop stays one, where their number is known."""
+LARGEST = 64
+"""Expressions in a value that is written out. Values of values grow exponentially."""
 
 
 def functions_before_recurrences(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> tuple[ir.Stmt, ...]:
@@ -60,12 +62,15 @@ def parted(loop: ir.Loop, fresh: Callable[[str], str]) -> tuple[ir.Loop, ir.Loop
         return None
     waiting = {stmt.var for stmt in loop.body if isinstance(stmt, ir.Set)}
     stored, values = stored_buffers(loop.body), dict[ir.Var, ir.Expr]()
+    weights: dict[ir.Expr, int] = {}  # of names: the expressions in their written out values
     for stmt in loop.body:
         if isinstance(stmt, ir.Let):
-            if not waiting.isdisjoint(read_vars([stmt])) or not stored.isdisjoint(read_buffers([stmt])):
+            weight = sum(weights.get(part, 1) for part in ir.subexpressions(stmt.value))
+            depends = not waiting.isdisjoint(read_vars([stmt])) or not stored.isdisjoint(read_buffers([stmt]))
+            if depends or weight > LARGEST:
                 waiting.add(stmt.var)
             else:
-                values[stmt.var] = replace_vars(stmt.value, values)
+                values[stmt.var], weights[stmt.var] = replace_vars(stmt.value, values), weight
     stores = [stmt for stmt in loop.body if isinstance(stmt, ir.Store)]
     for store in stores:
         index = replace_vars(store.index, values)

@@ -281,7 +281,7 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     import warnings
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import products
+    from graphc.codegen.pipeline import runtime as products
     from graphc.codegen.gemm.api import ENTRIES, blas_table
     def refuse(*_):
         raise MemoryError("none left")
@@ -308,7 +308,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """
     import signal, time, numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import products
+    from graphc.codegen.pipeline import runtime as products
     from graphc.startup.process import PROCESS
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):

@@ -72,3 +72,14 @@ def test_functions_of_elements_are_computed_before_a_running_sum(dtype: str) -> 
         with np.errstate(all="ignore"):
             for one, other in zip(got, plain(x_value, rows_value), strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-4 if dtype == "float32" else 1e-12)
+
+
+def test_values_that_are_read_twice_are_not_written_out_before_a_recurrence() -> None:
+    """Forty values, each read twice by the next: written out they would be 2**40 expressions."""
+    x = T.dvector("x")
+    value = x
+    for _ in range(40):
+        value = value * value * 0.25 + value * 0.5
+    given, made = np.linspace(0.5, 1.0, 100), T.cumsum(T.exp(value))
+    fast, plain = graphc.function([x], made), graphc.function([x], made, mode="interpreted")
+    np.testing.assert_allclose(fast(given), plain(given), rtol=1e-13)
