@@ -120,7 +120,10 @@ class Pairs(np.ndarray[Any, np.dtype[Any]]):
 def parts_in(array: Array) -> Array:
     """The floats of a complex array, with a last axis of two: a view where its memory allows."""
     whole = np.array(array, order="C", copy=None)
-    return whole[..., None].view(NUMPY_DTYPES[COMPLEX[whole.dtype.name]])
+    return whole[..., None].view(_SINGLE[whole.dtype])
+
+
+_SINGLE = {NUMPY_DTYPES[name]: NUMPY_DTYPES[part] for name, part in COMPLEX.items()}
 
 
 def value_of(value: Any, dtype: str | None = None) -> Complex:
@@ -696,17 +699,6 @@ ELEMENTS: dict[str, Callable[..., Node]] = {
     "sigmoid": lambda x: reciprocal(add(one_like(x), exp(neg(x)))),
 }  # fmt: skip
 """The functions of elements, by the names of their ops: of operands that are complex and of one shape."""
-
-
-def angle(x: Node) -> Node:
-    """The angle of each element, in radians."""
-    return _atan2(x.args[1], x.args[0])
-
-
-def interpreted(x: Node, values: Sequence[Array]) -> Array:
-    """The complex array of the values of the parts."""
-    made: Array = np.asarray(values[0] + 1j * values[1]).astype(x.type.dtype)
-    return made
 
 
 HOOKS.pairs = sys.modules[__name__]

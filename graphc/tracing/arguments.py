@@ -252,12 +252,6 @@ def with_parts(
     return tuple([each if place in fixed else HOOKS.pairs.taken(each) for place, each in enumerate(args)]), named
 
 
-def as_parts(array: Any) -> Any:
-    """The floats of a complex array, with a last axis of two."""
-    return np.ascontiguousarray(array).reshape(array.shape)[..., None].view(_PARTS[array.dtype])
-
-
-_PARTS = {np.dtype(name): np.dtype(part) for name, part in COMPLEX.items()}
 _COMPLEX = frozenset(np.dtype(name) for name in COMPLEX)
 
 

@@ -54,7 +54,6 @@ from graphc.tracing.arguments import (
     Settings,
     Static,
     Unchanged,
-    as_parts,
     axes_of_one,
     is_no_array,
     keywords_in_order,
@@ -591,7 +590,7 @@ class OfComplex:
 
     def call(self, args: tuple[Any, ...]) -> Any:
         """The results of the variant for arguments; REFUSED where none is known for them, or it fails."""
-        given = [leaf if leaf.dtype.kind != "c" else as_parts(leaf) for leaf in args]
+        given = [leaf if leaf.dtype.kind != "c" else HOOKS.pairs.parts_in(leaf) for leaf in args]
         variant = choose(self.function.entries.get(self.key, ()), given)
         if variant is None or self.function.has_static or self.function.by_class:
             return REFUSED

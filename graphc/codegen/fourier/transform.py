@@ -183,8 +183,8 @@ def stage(radix: int, lanes: int) -> Function[..., None]:
 
 @cache
 def stages(lanes: int) -> Function[..., Ptr]:
-    """What is left of a transform of a product of RADICES, from an array with the help of another; the one that has
-    it."""
+    """Finish a transform of a product of RADICES, from an array with the help of another; the result is the array that
+    has it."""
 
     @function("noinline", name=f"fourier_stages_{lanes}")
     def write(code: Code, n: I64, roots: Ptr, x: Ptr, y: Ptr, first: I64, width: I64) -> Ptr:

@@ -183,7 +183,7 @@ def _zero(expr: ir.Expr, condition: ir.Expr, neutral: Sequence[str]) -> Factors 
 
 
 def _all(parts: Sequence[Factors | None]) -> Factors | None:
-    """What all parts ask for together."""
+    """The union of what all parts ask for; None where one asks for something else."""
     found = [part for part in parts if part is not None]
     return NOTHING.union(*found) if len(found) == len(parts) else None
 

@@ -37,12 +37,8 @@ class Factor(NamedTuple):
 
     @property
     def length(self) -> Size:
-        """How many floats it has."""
+        """The number of floats in it."""
         return sizes.multiply(sizes.product(self.shape), 2 if self.is_complex else 1)
-
-
-def _square(n: Size, m: Size) -> list[Factor]:
-    return [Factor((n,)), Factor((n, n))]
 
 
 def _least(n: Size, m: Size) -> Size:
@@ -52,7 +48,7 @@ def _least(n: Size, m: Size) -> Size:
 FACTORS: dict[str, Callable[[Size, Size], list[Factor]]] = {
     "eigh": lambda n, m: [Factor((n,), False), Factor((n, n))],
     "eigh_upper": lambda n, m: [Factor((n,), False), Factor((n, n))],
-    "eig": _square,
+    "eig": lambda n, m: [Factor((n,)), Factor((n, n))],
     "eigvals": lambda n, m: [Factor((n,))],
     "svd": lambda n, m: [Factor((n, _least(n, m))), Factor((_least(n, m),), False), Factor((_least(n, m), m))],
     "svd_full": lambda n, m: [Factor((n, n)), Factor((_least(n, m),), False), Factor((m, m))],
@@ -104,8 +100,8 @@ def factors(of: str, a: Node) -> list[Node]:
 
 
 def _taken_apart(flat: Node, wanted: Sequence[Factor]) -> list[Node]:
-    outer, found, begin = flat.type.shape[:-1], [], 0
-    place: Size = begin
+    outer, found = flat.type.shape[:-1], []
+    place: Size = 0
     for factor in wanted:
         end = sizes.add(place, factor.length)
         part = flat.part((..., slice(place, end)))
