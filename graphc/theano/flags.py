@@ -160,8 +160,15 @@ def is_known(name: str) -> bool:
     return name in OBEYED or name in HARMLESS or name in ADDED or (section in SECTIONS and bool(rest))
 
 
+def dotted(name: str) -> str:
+    """Return Theano's spelling of a name: Theano-PyMC and aesara write `gcc__cxxflags` for `gcc.cxxflags`."""
+    section, _, rest = name.partition("__")
+    return f"{section}.{rest}" if rest and section in SECTIONS else name
+
+
 def get_setting(name: str) -> Any:
     """The value of a setting, or its first one; a `Section` for the first of two words; AttributeError for none."""
+    name = dotted(name)
     if name in ("change_flags", "FLAGS", "add"):
         return change_flags
     if name in VALUES:
@@ -182,6 +189,7 @@ def get_setting(name: str) -> Any:
 
 def set_setting(name: str, value: Any) -> None:
     """Set one; GraphcError for what is no setting."""
+    name = dotted(name)
     if name in OPTIONS:
         setattr(options, name, value)
         return
@@ -225,7 +233,7 @@ def read_flags(text: str) -> None:
         if not name:
             continue
         word: Any = {"true": True, "false": False}.get(value.lower(), value)
-        if name in OPTIONS or is_known(name):
+        if name in OPTIONS or is_known(dotted(name)):
             set_setting(name, word)
         else:
             warn(f"THEANO_FLAGS: there is no option {name!r}", stacklevel=2)

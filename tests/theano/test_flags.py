@@ -52,6 +52,10 @@ def test_all_settings_are_kept() -> None:
             assert getattr(config, name) == before
     config.warn.round = True
     assert config.warn.round is True and "round" in dir(config.warn)
+    config.warn__round = False  # the spelling of Theano-PyMC
+    with theano.change_flags(warn__round=True, unittests__rseed=3):
+        assert config.warn.round is config.warn__round is True and config.unittests.rseed == 3
+    assert config.warn.round is False and not hasattr(config, "warned__round")
     config.exception_verbosity = "high"
     assert config.exception_verbosity == "high" and config.device == "cpu" and config.traceback.limit == 8
 
