@@ -57,6 +57,8 @@ ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
 """Environment variables that the tests read."""
 
 MODES = ("compiled", "interpreted", "python", "FAST_RUN", "FAST_COMPILE", "JIT", "Mode")
+CHECKING = ("NanGuardMode", "NANGUARD_MODE", "DebugMode", "DEBUG_MODE")
+"""Names of modes that check every value (functions/debug_modes.py)."""
 MOST_THREADS = 1024
 BACKGROUND = "background"
 NATIVE = "native"
@@ -176,7 +178,11 @@ class Options:
     floatX = option(  # noqa: N815 - Theano's name
         _choice("float32", "float64"), "float64", "The dtype of Python floats and of the typeless constructors."
     )
-    mode = option(_choice(*MODES), "compiled", "How functions run; Theano's names mean one of the first three.")
+    mode = option(
+        _choice(*MODES, *CHECKING),
+        "compiled",
+        "How functions run; Theano's names mean one of the first three, or a mode that checks every value.",
+    )
     compile = option(
         _choice("process", "inline", BACKGROUND),
         "process",

@@ -182,7 +182,7 @@ def store_code(text: str, function: Function, note: Any) -> None:
 
 def _uses_cache() -> bool:
     """True where the options let functions be compiled and cached."""
-    return options.cache and MODES[options.mode] == "compiled" and class_of_mode("compiled") is Compiled
+    return options.cache and MODES.get(options.mode) == "compiled" and class_of_mode("compiled") is Compiled
 
 
 def key_of(text: str) -> Key:

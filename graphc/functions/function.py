@@ -170,7 +170,7 @@ def _graph_of(
 
 def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Function:
     """Make the function of a kernel in a mode as users name it."""
-    checks = checking_mode(mode)
+    checks = checking_mode(mode or HOOKS.default_mode or options.mode)
     chosen, excluding = ("interpreted", ()) if checks is not None else _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())

@@ -25,7 +25,7 @@ from graphc.errors import (
 from graphc.functions.callables import MODES, Function
 from graphc.functions.convention import In, Out
 from graphc.functions.debug_modes import DebugMode, NanGuardMode
-from graphc.functions.function import function
+from graphc.functions.function import checking_mode, function
 from graphc.functions.states import states_of
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
@@ -161,6 +161,8 @@ def get_mode(mode: Any) -> Any:
         return predefined_modes[mode]
     if mode in MODES:
         return Mode(MODES[mode] if mode != "Mode" else None)
+    if (checks := checking_mode(mode)) is not None:
+        return checks
     raise GraphValueError(f"there is no mode {mode!r}; modes are {', '.join(MODES)}")
 
 

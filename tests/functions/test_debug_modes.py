@@ -16,12 +16,14 @@ import graphc.tensor as T
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.errors import DebugModeError, GraphValueError, NanGuardError
 from graphc.functions import debug_modes
+from graphc.functions.function import checking_mode
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS
 from graphc.ir.walk import Graph
+from graphc.options import CHECKING
 from graphc.printing.monitormode import MonitorMode, detect_nan
 from graphc.startup.record import replace
-from graphc.theano.compile import DebugMode, NanGuardMode
+from graphc.theano.compile import DebugMode, NanGuardMode, get_default_mode
 
 compiling: Any = import_module("graphc.compile")
 X, Y = T.dvector("x"), T.dvector("y")
@@ -190,3 +192,18 @@ def test_detect_nan(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_maker_has_the_mode(mode: Any) -> None:
     made = graphc.function([X], X * 2, mode=mode)
     assert made.maker.mode is mode and made.maker.fgraph.toposort()[-1].op.name == "mul"
+
+
+@pytest.mark.parametrize("name", CHECKING)
+def test_modes_of_a_setting(name: str) -> None:
+    with graphc.options.change(mode=name):
+        f: Any = graphc.function([X], T.log(X), name="guarded")
+        g: Any = graphc.jit(T.log)
+        assert repr(get_default_mode()) == repr(checking_mode(name))
+        assert graphc.function([X], X + 1, mode="interpreted")(ONE).tolist() == [2, 2]
+        if "nan" in name.lower():
+            for call in f, g:
+                with pytest.raises(NanGuardError, match="NaN in log"):
+                    call(-ONE)
+        assert f(ONE).tolist() == g(ONE).tolist() == [0, 0]
+    assert np.isnan(graphc.function([X], T.log(X), mode="interpreted")(-ONE)).all()
