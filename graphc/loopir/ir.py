@@ -22,29 +22,6 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.loopir import operators
-from graphc.loopir.operators import (
-    ACCUMULATE,
-    ACCUMULATE_IN_ORDER,
-    ADD,
-    AND,
-    BLOCK_LENGTH,
-    BLOCKS,
-    CASTS,
-    EQ,
-    FLOORDIV,
-    GE,
-    LT,
-    MAXIMUM,
-    MOD,
-    MUL,
-    NE,
-    NEG,
-    OR,
-    SUB,
-    SUM_ERROR,
-    Operator,
-    result_dtype,
-)
 from graphc.startup.record import record
 
 INDEX = "int64"
@@ -125,7 +102,7 @@ class Load:
 class Apply:
     """An operator's value."""
 
-    op: Operator
+    op: operators.Operator
     args: tuple[Expr, ...]
     dtype: str
 
@@ -274,9 +251,9 @@ class Function:
     doc: str
 
 
-def apply(op: Operator, *args: Expr) -> Apply:
+def apply(op: operators.Operator, *args: Expr) -> Apply:
     """An operator's value, of the dtype that its operands give."""
-    return Apply(op, args, result_dtype(op, [arg.dtype for arg in args]))
+    return Apply(op, args, operators.result_dtype(op, [arg.dtype for arg in args]))
 
 
 ZERO = Const("0", INDEX)
@@ -303,14 +280,14 @@ def add(left: Expr, right: Expr) -> Expr:
         return left
     if joined := _rejoin(left, right):
         return joined
-    return Apply(ADD, (left, right), INDEX)
+    return Apply(operators.ADD, (left, right), INDEX)
 
 
 def subtract(left: Expr, right: Expr) -> Expr:
     a, b = int_value(left), int_value(right)
     if a is not None and b is not None:
         return integer(a - b)
-    return left if b == 0 else Apply(SUB, (left, right), INDEX)
+    return left if b == 0 else Apply(operators.SUB, (left, right), INDEX)
 
 
 def multiply(left: Expr, right: Expr) -> Expr:
@@ -322,7 +299,7 @@ def multiply(left: Expr, right: Expr) -> Expr:
         return ZERO
     if a == 1:
         return right
-    return left if b == 1 else Apply(MUL, (left, right), INDEX)
+    return left if b == 1 else Apply(operators.MUL, (left, right), INDEX)
 
 
 def sum_of(terms: Mapping[Expr, int]) -> Expr:
@@ -340,7 +317,7 @@ def quotient(left: Expr, right: Expr) -> Expr:
         return integer(a // b)
     if a == 0:
         return ZERO
-    return left if b == 1 else Apply(FLOORDIV, (left, right), INDEX)
+    return left if b == 1 else Apply(operators.FLOORDIV, (left, right), INDEX)
 
 
 def remainder(left: Expr, right: Expr) -> Expr:
@@ -348,7 +325,7 @@ def remainder(left: Expr, right: Expr) -> Expr:
     a, b = int_value(left), int_value(right)
     if a is not None and b is not None and b > 0:
         return integer(a % b)
-    return ZERO if a == 0 or b == 1 else Apply(MOD, (left, right), INDEX)
+    return ZERO if a == 0 or b == 1 else Apply(operators.MOD, (left, right), INDEX)
 
 
 BLOCK = 256
@@ -383,24 +360,24 @@ def has_columns(length: int) -> bool:
 
 def blocks_of(length: Expr, block: int = BLOCK) -> Expr:
     """The number of blocks of an axis, the last of which may be shorter."""
-    return Apply(BLOCKS, (length, integer(block)), INDEX)
+    return Apply(operators.BLOCKS, (length, integer(block)), INDEX)
 
 
 def iterations_in_block(length: Expr, number: Expr, block: int = BLOCK) -> Expr:
     """The number of elements in one block of an axis."""
-    return Apply(BLOCK_LENGTH, (length, number, integer(block)), INDEX)
+    return Apply(operators.BLOCK_LENGTH, (length, number, integer(block)), INDEX)
 
 
 def most_iterations_in_block(size: Expr) -> int | None:
     """The most elements in a block where `size` is the number of those in one; None of any other number."""
-    if not isinstance(size, Apply) or size.op is not BLOCK_LENGTH:
+    if not isinstance(size, Apply) or size.op is not operators.BLOCK_LENGTH:
         return None
     return min((most for arg in (size.args[0], size.args[2]) if (most := int_value(arg)) is not None), default=None)
 
 
 def length_of_blocks(count: Expr) -> Expr | None:
     """The length of the axis of which `count` is the number of blocks of BLOCK elements; None of any other number."""
-    if not isinstance(count, Apply) or count.op is not BLOCKS:
+    if not isinstance(count, Apply) or count.op is not operators.BLOCKS:
         return None
     length, block = count.args
     return length if int_value(block) == BLOCK else None
@@ -414,7 +391,7 @@ def _rejoin(left: Expr, right: Expr) -> Expr | None:
             Apply(operators.MUL, (Apply(operators.ADD, (row, Apply(operators.FLOORDIV) as part)), stride)),
             Apply(operators.MOD),
         ):
-            whole = _rejoin(Apply(MUL, (part, stride), INDEX), right)
+            whole = _rejoin(Apply(operators.MUL, (part, stride), INDEX), right)
             return None if whole is None else add(multiply(row, stride), whole)
         case (
             Apply(operators.MUL, (Apply(operators.FLOORDIV, (whole, size)), stride)),
@@ -496,19 +473,25 @@ def cast(expr: Expr, dtype: str) -> Expr:
 
 def convert(expr: Expr, dtype: str) -> Expr:
     """`expr` as a number of `dtype`, written out even where it has that dtype."""
-    return apply(CASTS[dtype], expr)
+    return apply(operators.CASTS[dtype], expr)
 
 
 def within(index: Expr, size: Expr) -> Expr:
     """True where an index, which may count from the end, lies within an axis."""
-    return apply(AND, apply(GE, index, apply(NEG, size)), apply(LT, index, size))
+    return apply(
+        operators.AND, apply(operators.GE, index, apply(operators.NEG, size)), apply(operators.LT, index, size)
+    )
 
 
 def same_value(a: Expr, b: Expr) -> Expr:
     """True where two numbers are equal, or both NaN."""
     if not is_float(a.dtype):
-        return apply(EQ, a, b)
-    return apply(OR, apply(EQ, a, b), apply(AND, apply(NE, a, a), apply(NE, b, b)))
+        return apply(operators.EQ, a, b)
+    return apply(
+        operators.OR,
+        apply(operators.EQ, a, b),
+        apply(operators.AND, apply(operators.NE, a, a), apply(operators.NE, b, b)),
+    )
 
 
 def literal_const(value: object, dtype: str) -> Const:
@@ -532,8 +515,8 @@ def start_const(text: str, dtype: str) -> Const:
 
 def add_with_error(sum: Var, error: Var, part: Expr) -> tuple[Set, Set]:
     """The steps that add `part` to a sum that is carried in two floats: the sum and its error."""
-    more = apply(ACCUMULATE, error, apply(SUM_ERROR, sum, part))
-    return Set(error, more), Set(sum, apply(ACCUMULATE_IN_ORDER, sum, part))
+    more = apply(operators.ACCUMULATE, error, apply(operators.SUM_ERROR, sum, part))
+    return Set(error, more), Set(sum, apply(operators.ACCUMULATE_IN_ORDER, sum, part))
 
 
 def safepoint_in_blocks(safepoint: Expr | None, block: int) -> Expr | None:
@@ -543,4 +526,4 @@ def safepoint_in_blocks(safepoint: Expr | None, block: int) -> Expr | None:
     known = int_value(safepoint)
     if known is not None:
         return integer(max(known // block, 1))
-    return apply(MAXIMUM, quotient(safepoint, integer(block)), ONE)
+    return apply(operators.MAXIMUM, quotient(safepoint, integer(block)), ONE)

@@ -21,8 +21,6 @@ from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import is_float
 from graphc.loopir import ir, operators
-from graphc.loopir.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
-from graphc.loopir.operators import CALLS, CASTS, INFIX, NEG, PREFIX, OperandError, Operator, result_dtype
 from graphc.startup.record import record
 
 
@@ -33,12 +31,12 @@ def _symbol(source: str) -> ast.AST:
     return symbol
 
 
-_NODES = {op: _symbol(f"a {op.name} b") for op in INFIX.values()}
-_NODES |= {op: _symbol(f"{op.name}a") for op in PREFIX.values()}
+_NODES = {op: _symbol(f"a {op.name} b") for op in operators.INFIX.values()}
+_NODES |= {op: _symbol(f"{op.name}a") for op in operators.PREFIX.values()}
 _SYMBOLS = {type(node): op for op, node in _NODES.items()}
 
 
-def node_of(op: Operator, args: Sequence[ast.expr]) -> ast.expr:
+def node_of(op: operators.Operator, args: Sequence[ast.expr]) -> ast.expr:
     """An operator between, before or around its operands."""
     match _NODES.get(op):
         case ast.operator() as symbol:
@@ -50,15 +48,15 @@ def node_of(op: Operator, args: Sequence[ast.expr]) -> ast.expr:
     return ast.Call(ast.Name(op.name), list(args), [])
 
 
-def read_operator(node: ast.expr) -> tuple[Operator, list[ast.expr]]:
+def read_operator(node: ast.expr) -> tuple[operators.Operator, list[ast.expr]]:
     """The operator of a node, and the nodes of its operands. Raises ValueError."""
     match node:
         case ast.UnaryOp(symbol, operand) if type(symbol) in _SYMBOLS:
             return _SYMBOLS[type(symbol)], [operand]
         case ast.BinOp(left, symbol, right) | ast.Compare(left, [symbol], [right]) if type(symbol) in _SYMBOLS:
             return _SYMBOLS[type(symbol)], [left, right]
-        case ast.Call(ast.Name(name), operands, []) if name in CALLS:
-            return CALLS[name], operands
+        case ast.Call(ast.Name(name), operands, []) if name in operators.CALLS:
+            return operators.CALLS[name], operands
     raise ValueError(f"{ast.unparse(node)!r} is not of the language")
 
 
@@ -69,11 +67,11 @@ def read_operator(node: ast.expr) -> tuple[Operator, list[ast.expr]]:
 class Part:
     """An operator of a template over parts of it: numbers of holes, literals, and other such."""
 
-    op: Operator
+    op: operators.Operator
     parts: tuple[Tree, ...]
 
 
-Tree: TypeAlias = int | Const | Part
+Tree: TypeAlias = int | ir.Const | Part
 
 
 @lru_cache(maxsize=1024)
@@ -86,15 +84,15 @@ def _tree(node: ast.expr) -> Tree:
     match node:
         case ast.Name(name) if name[0] == "_" and name[1:].isdigit():
             return int(name[1:])
-        case ast.Call(ast.Name(dtype), [ast.Constant(int() | float() as value)], []) if dtype in CASTS:
-            return Const(repr(float(value) if is_float(dtype) else value), dtype)
+        case ast.Call(ast.Name(dtype), [ast.Constant(int() | float() as value)], []) if dtype in operators.CASTS:
+            return ir.Const(repr(float(value) if is_float(dtype) else value), dtype)
         case ast.Constant():
             raise ValueError(f"a literal of a template says its dtype: float64({ast.unparse(node)})")
     op, operands = read_operator(node)
     return Part(op, tuple(map(_tree, operands)))
 
 
-def operator_of(template: str) -> Operator | None:
+def operator_of(template: str) -> operators.Operator | None:
     """The operator that a template says no more of than that it is applied to the holes in order."""
     tree = parse(template)
     return tree.op if isinstance(tree, Part) and tree.parts == tuple(range(tree.op.arity)) else None
@@ -111,21 +109,21 @@ def _holes(tree: Tree) -> set[int]:
     return {tree} if isinstance(tree, int) else set()
 
 
-def filled(template: str, args: Sequence[Expr], dtype: str) -> Expr:
+def filled(template: str, args: Sequence[ir.Expr], dtype: str) -> ir.Expr:
     """A template over the expressions that fill its holes; `dtype` is that of its value."""
     tree = parse(template)
     if not isinstance(tree, Part):
         return _fill(tree, args)
-    return Apply(tree.op, tuple([_fill(part, args) for part in tree.parts]), dtype)
+    return ir.Apply(tree.op, tuple([_fill(part, args) for part in tree.parts]), dtype)
 
 
-def _fill(tree: Tree, args: Sequence[Expr]) -> Expr:
+def _fill(tree: Tree, args: Sequence[ir.Expr]) -> ir.Expr:
     if isinstance(tree, int):
         return args[tree]
-    if isinstance(tree, Const):
+    if isinstance(tree, ir.Const):
         return tree
     operands = tuple([_fill(part, args) for part in tree.parts])
-    return Apply(tree.op, operands, result_dtype(tree.op, [operand.dtype for operand in operands]))
+    return ir.Apply(tree.op, operands, operators.result_dtype(tree.op, [operand.dtype for operand in operands]))
 
 
 # Source ---------------------------------------------------------------------------------------------------------------
@@ -134,41 +132,41 @@ def _fill(tree: Tree, args: Sequence[Expr]) -> Expr:
 INDENT = "    "
 
 
-def to_ast(expr: Expr) -> ast.expr:
+def to_ast(expr: ir.Expr) -> ast.expr:
     match expr:
-        case Var(name, _):
+        case ir.Var(name, _):
             return ast.Name(name)
-        case Const():
+        case ir.Const():
             return _literal(const_text(expr))
-        case Load(buffer, index):
+        case ir.Load(buffer, index):
             return ast.Subscript(ast.Name(buffer.name), to_ast(index))
-        case Pointer(buffer, index):
+        case ir.Pointer(buffer, index):
             begin = ast.Name(buffer.name)
-            return begin if index == ZERO else ast.Call(ast.Name("advance"), [begin, to_ast(index)], [])
-        case Apply(op, args, _):
-            if expr.dtype == INDEX and op in (operators.ADD, operators.MUL):
+            return begin if index == ir.ZERO else ast.Call(ast.Name("advance"), [begin, to_ast(index)], [])
+        case ir.Apply(op, args, _):
+            if expr.dtype == ir.INDEX and op in (operators.ADD, operators.MUL):
                 return _chain(op, args)
             return node_of(op, [to_ast(arg) for arg in args])
-        case Opaque():
+        case ir.Opaque():
             raise AssertionError("what is opaque has no source")
 
 
-def _chain(op: Operator, args: tuple[Expr, ...]) -> ast.expr:
+def _chain(op: operators.Operator, args: tuple[ir.Expr, ...]) -> ast.expr:
     """A sum or product of integers from left to right, its literals as one."""
     pending, parts, literals = [*reversed(args)], [], []
     while pending:
         arg = pending.pop()
-        value = int_value(arg)
+        value = ir.int_value(arg)
         if value is not None:
             literals.append(value)
-        elif isinstance(arg, Apply) and arg.op is op:
+        elif isinstance(arg, ir.Apply) and arg.op is op:
             pending.extend(reversed(arg.args))
         else:
             parts.append(to_ast(arg))
     if op is operators.MUL and len(literals) < 2:
         return _join(op, *map(to_ast, args))
     whole = sum(literals) if op is operators.ADD else math.prod(literals)
-    if len(literals) == 1 and int_value(args[0]) == whole >= 0:
+    if len(literals) == 1 and ir.int_value(args[0]) == whole >= 0:
         parts.insert(0, ast.Constant(whole))
     elif op is operators.ADD and whole < 0 and parts:
         return ast.BinOp(reduce(partial(_join, op), parts), ast.Sub(), ast.Constant(-whole))
@@ -177,7 +175,7 @@ def _chain(op: Operator, args: tuple[Expr, ...]) -> ast.expr:
     return reduce(partial(_join, op), parts)
 
 
-def _join(op: Operator, left: ast.expr, right: ast.expr) -> ast.expr:
+def _join(op: operators.Operator, left: ast.expr, right: ast.expr) -> ast.expr:
     return node_of(op, [left, right])
 
 
@@ -186,14 +184,14 @@ def _literal(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def const_text(const: Const) -> str:
+def const_text(const: ir.Const) -> str:
     """A literal as source: of the dtype, or converted to it where Python has no such literal."""
     if const.dtype in ("bool", "int64", "float64"):
         return const.text
     return f"{const.dtype}({const.text})"
 
 
-def text_of(expr: Expr) -> str:
+def text_of(expr: ir.Expr) -> str:
     return ast.unparse(to_ast(expr))
 
 
@@ -400,17 +398,17 @@ def _unmarked(expr: ir.Expr, names: Declared) -> tuple[ast.expr, str]:
             return ast.Subscript(ast.Name(buffer.name), ast.Slice(_to_ast(index, names))), buffer.dtype
         case ir.Apply(op, args, _):
             nodes = [_to_ast(arg, names) for arg in args]
-            if op is NEG and isinstance(args[0], ir.Const):  # -2.0 is a literal
+            if op is operators.NEG and isinstance(args[0], ir.Const):  # -2.0 is a literal
                 nodes = [_of_dtype(_printed_literal(args[0].text), args[0].dtype)]
             return node_of(op, nodes), expected_dtype(op, args)
         case ir.Opaque(of, args, dtype):
             return ast.Call(ast.Constant(str(of)), [_to_ast(arg, names) for arg in args], []), dtype
 
 
-def expected_dtype(op: Operator, args: Sequence[ir.Expr]) -> str:
+def expected_dtype(op: operators.Operator, args: Sequence[ir.Expr]) -> str:
     try:
-        return result_dtype(op, [arg.dtype for arg in args])
-    except OperandError:
+        return operators.result_dtype(op, [arg.dtype for arg in args])
+    except operators.OperandError:
         return ir.INDEX
 
 

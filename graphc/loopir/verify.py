@@ -23,10 +23,8 @@ from typing import NoReturn, TypeAlias
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import VerifyError
-from graphc.loopir import ir
-from graphc.loopir.operators import BLOCKS, FILLS, MUL, READS, OperandError, Operator, result_dtype
+from graphc.loopir import ir, operators, visit
 from graphc.loopir.syntax import print_statement
-from graphc.loopir.visit import defined, is_left
 from graphc.startup.record import record
 
 # --- every element is stored before it is read, on every path ---------------------------------------------------------
@@ -143,10 +141,10 @@ class _Values:
     def factors(self, size: Number) -> Iterator[Number]:
         """The values all of which are above 0 where a loop of this size has iterations."""
         match self.terms[size]:
-            case (op, int() as one, int() as other) if op is MUL:
+            case (op, int() as one, int() as other) if op is operators.MUL:
                 yield from self.factors(one)
                 yield from self.factors(other)
-            case (op, int() as length, _) if op is BLOCKS:
+            case (op, int() as length, _) if op is operators.BLOCKS:
                 yield from self.factors(length)
             case _:
                 if (self.constant(size) or 0) <= 0:
@@ -235,7 +233,7 @@ class _Paths:
                 self.here |= {(factor, None) for factor in self.values.factors(size)}
             elif first is None or end is None or first >= end:
                 self.here |= {(self.values.number(("range", begin, size), self.loops), None)}
-        changing, before = {var.name for var in defined(loop.body)} & self.names.keys(), len(self.latest)
+        changing, before = {var.name for var in visit.defined(loop.body)} & self.names.keys(), len(self.latest)
         self.loops += 1
         for name in (*changing, loop.var.name):
             self.names[name] = self.values.new(self.loops)
@@ -267,7 +265,7 @@ class _Paths:
         for holds, body in ((True, then), (False, orelse)):
             self.here = here | {(condition, holds)}
             left.append(self.body(body))
-        for var in defined((*then, *orelse)):
+        for var in visit.defined((*then, *orelse)):
             self.names[var.name] = self.values.new(self.loops)
         self.here = here
         for key in self.since(before):
@@ -287,7 +285,7 @@ class _Paths:
         names: dict[str, Number] = {}
         params = [None] * len(args) if callee is None else callee.params[2 * (chunk is not None) :]
         for param, arg in zip(params, args, strict=True):
-            pointer = arg.args[0] if isinstance(arg, ir.Apply) and arg.op in (FILLS, READS) else arg
+            pointer = arg.args[0] if isinstance(arg, ir.Apply) and arg.op in (operators.FILLS, operators.READS) else arg
             if isinstance(pointer, ir.Pointer):
                 begin = self.element(pointer.buffer, self.value(pointer.index))
                 if param is None:
@@ -451,7 +449,7 @@ class _Function:
     def loop(self, loop: ir.Loop) -> None:
         for buffer in loop.conflicts or ():
             self.buffer(buffer)
-        if loop.conflicts is not None and is_left(loop):
+        if loop.conflicts is not None and visit.is_left(loop):
             self.fail("the iterations of a loop that is left have an order")
         self.value(loop.begin, ir.INDEX)
         self.value(loop.size, ir.INDEX)
@@ -491,7 +489,7 @@ class _Function:
                 self.value(index, ir.INDEX)
                 self.buffer(buffer)
                 return buffer.kind
-            case ir.Apply(op, (ir.Pointer() as pointer,), dtype) if op in (FILLS, READS):
+            case ir.Apply(op, (ir.Pointer() as pointer,), dtype) if op in (operators.FILLS, operators.READS):
                 kind = self.argument(pointer)
                 self.same(kind[:-1], dtype)
                 return kind
@@ -552,10 +550,10 @@ class _Function:
                 case ir.Opaque(of):
                     self.fail(f"{of} has no value here")
 
-    def applied(self, op: Operator, operands: Sequence[str], dtype: str) -> None:
+    def applied(self, op: operators.Operator, operands: Sequence[str], dtype: str) -> None:
         try:
-            known = result_dtype(op, operands)
-        except OperandError as error:
+            known = operators.result_dtype(op, operands)
+        except operators.OperandError as error:
             self.fail(str(error))
         if known != dtype:
             self.fail(f"{op.name} of {', '.join(operands)} is {known}, not {dtype}")

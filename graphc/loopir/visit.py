@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from graphc.loopir import ir
-from graphc.loopir.operators import ADD, MUL
+from graphc.loopir import ir, operators
 from graphc.startup.record import fresh, record, replace
 
 
@@ -245,9 +244,9 @@ def replace_vars(expr: ir.Expr, values: Mapping[ir.Var, ir.Expr]) -> ir.Expr:
             new = tuple(replace_vars(arg, values) for arg in args)
             if new == args:
                 return expr
-            if dtype == ir.INDEX and op is ADD:
+            if dtype == ir.INDEX and op is operators.ADD:
                 return ir.add(*new)
-            if dtype == ir.INDEX and op is MUL:
+            if dtype == ir.INDEX and op is operators.MUL:
                 return ir.multiply(*new)
             return ir.Apply(op, new, dtype)
         case ir.Load(buffer, index):
@@ -309,7 +308,7 @@ def stride(position: ir.Expr, var: ir.Var | ir.Opaque, values: Mapping[ir.Var, i
             return stride(values[position], var, values)
         case ir.Var() | ir.Const():
             return 0
-        case ir.Apply(op, (left, right)) if op is ADD:
+        case ir.Apply(op, (left, right)) if op is operators.ADD:
             steps = stride(left, var, values), stride(right, var, values)
             return sum(steps) if 0 in steps and None not in steps else None  # type: ignore[arg-type]
         case _:

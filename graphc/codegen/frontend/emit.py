@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from graphc.loopir import ir, operators
-from graphc.loopir.operators import NE
 from graphc.loopir.syntax import INDENT, text_of
 
 WIDTH = 110
@@ -78,7 +77,7 @@ def emit_statement(stmt: ir.Stmt) -> str:
         case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text_of(index)}] = {text_of(value)}"
         case ir.Check(ir.Apply(operators.EQ, (left, right)), code) if left.dtype == ir.INDEX:
-            return f"if {text_of(ir.Apply(NE, (left, right), 'bool'))}: return {code}"
+            return f"if {text_of(ir.Apply(operators.NE, (left, right), 'bool'))}: return {code}"
         case ir.Check(condition, code):
             return f"if not ({text_of(condition)}): return {code}"
         case ir.Invoke(function, args, code):

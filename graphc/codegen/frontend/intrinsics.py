@@ -49,7 +49,7 @@ from graphc.codegen.llvm.values import (
     unsigned_mod,
 )
 from graphc.codegen.vecmath.table import VECTOR_MATH, refer
-from graphc.loopir.operators import CALLS, INFIX, PREFIX, Operator
+from graphc.loopir import operators
 from graphc.startup.record import record
 
 CONTRACT = ("contract",)
@@ -145,7 +145,7 @@ def _infer_cast(target: str, dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], 
     return dtypes, target
 
 
-def _infer_of(op: Operator) -> Infer:
+def _infer_of(op: operators.Operator) -> Infer:
     """The operands and the result of an operator, which take Python's numbers as they take their own dtypes."""
     if op.llvm == "cast":
         return partial(_infer_cast, op.result)
@@ -474,7 +474,7 @@ BUILDERS: dict[str, Emit] = {
 """The builders that the column `llvm` of loopir/operators.py names."""
 
 
-def _emit_of(op: Operator) -> Emit:
+def _emit_of(op: operators.Operator) -> Emit:
     """The instructions of an operator."""
     module, _, name = op.llvm.rpartition(".")
     if module == "llvm":
@@ -494,17 +494,17 @@ def _cast(target: str) -> Emit:
 
 
 _OTHERS = (
-    Operator("+", 1, "prefix", python="pos", llvm="identity"),
-    Operator("not", 1, "prefix", BOOL, result="bool", python="not_", llvm="not"),
-    Operator("<<", 2, "infix", INTEGERS, python="lshift", llvm="shift_left"),
-    Operator(">>", 2, "infix", INTEGERS, python="rshift", llvm="shift_right"),
+    operators.Operator("+", 1, "prefix", python="pos", llvm="identity"),
+    operators.Operator("not", 1, "prefix", BOOL, result="bool", python="not_", llvm="not"),
+    operators.Operator("<<", 2, "infix", INTEGERS, python="lshift", llvm="shift_left"),
+    operators.Operator(">>", 2, "infix", INTEGERS, python="rshift", llvm="shift_right"),
 )
 """Python's operators that source may have and the loop IR has not."""
 
 
 def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
     table: dict[Callable[..., Any], Intrinsic] = {}
-    for op in (*INFIX.values(), *PREFIX.values(), *_OTHERS):
+    for op in (*operators.INFIX.values(), *operators.PREFIX.values(), *_OTHERS):
         in_place = "i" + op.python.rstrip("_")
         for name in (op.python, in_place) if hasattr(operator, in_place) else (op.python,):
             table[getattr(operator, name)] = Intrinsic(op.python, _infer_of(op), _emit_of(op))
@@ -512,6 +512,6 @@ def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
 
 
 INTRINSICS: dict[str, Intrinsic] = {
-    name: Intrinsic(name, _infer_of(op), _emit_of(op)) for name, op in CALLS.items() if op.llvm
+    name: Intrinsic(name, _infer_of(op), _emit_of(op)) for name, op in operators.CALLS.items() if op.llvm
 }
 OPERATORS: dict[Callable[..., Any], Intrinsic] = _build_operators()

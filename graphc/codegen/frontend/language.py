@@ -26,8 +26,7 @@ import numpy as np
 from graphc.arrays import numerics
 from graphc.arrays.numerics import Array
 from graphc.codegen.threads.settings import chunk_size, columns_size
-from graphc.loopir.ir import CONSTANTS
-from graphc.loopir.operators import CALLS, Operator
+from graphc.loopir import ir, operators
 from graphc.ops import scalar  # noqa: F401 - it fills ROWS
 from graphc.ops.elementwise import ROWS
 
@@ -189,7 +188,7 @@ def reads(pointer: Array) -> Array:
     return pointer
 
 
-def _meaning(op: Operator) -> Function:
+def _meaning(op: operators.Operator) -> Function:
     """The function that CPython calls for an operator (the column `python` of loopir/operators.py)."""
     module, _, name = op.python.rpartition(".")
     match module:
@@ -209,7 +208,7 @@ def _meaning(op: Operator) -> Function:
     return own
 
 
-PRELUDE: dict[str, Function] = {name: _meaning(op) for name, op in CALLS.items()}
+PRELUDE: dict[str, Function] = {name: _meaning(op) for name, op in operators.CALLS.items()}
 PRELUDE |= {"advance": advance, "parallel": parallel, "independent": independent, "abreast": abreast}
 
 _DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
@@ -241,7 +240,7 @@ def bind_source(
     Tracebacks and `pdb` show the source's lines under the file name `name`.
     """
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    scope: dict[str, Any] = PRELUDE | CONSTANTS | dict(externals) | {_DIVIDE: _divide}
+    scope: dict[str, Any] = PRELUDE | ir.CONSTANTS | dict(externals) | {_DIVIDE: _divide}
     known = {*scope, "__builtins__"}
     tree = ast.fix_missing_locations(_Division().visit(ast.parse(source, name)))
     exec(compile(tree, name, "exec"), scope)

@@ -18,9 +18,7 @@ import numpy as np
 from graphc.codegen.schedule.nodes import fold_vars, is_written_out, variables_of
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import SIZE, Index, Node, Size, constant_value
-from graphc.loopir.ir import INDEX, TILE, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
-from graphc.loopir.operators import FLOORDIV, MOD
-from graphc.loopir.visit import stride
+from graphc.loopir import ir, operators, visit
 
 
 class Survey:
@@ -33,25 +31,25 @@ class Survey:
 
     def __init__(
         self,
-        materialised: Callable[[Node], Buffer | None],
-        extents: Callable[[Sequence[Size]], tuple[Expr, ...]],
-        scalar: Callable[[Node], Expr],
+        materialised: Callable[[Node], ir.Buffer | None],
+        extents: Callable[[Sequence[Size]], tuple[ir.Expr, ...]],
+        scalar: Callable[[Node], ir.Expr],
         depths: Mapping[Node, int],
     ) -> None:
         self.materialised, self.extents, self.scalar, self.depths = materialised, extents, scalar, depths
-        self.loads: dict[tuple[Buffer, Expr], None] = {}
-        self.values: list[Expr] = []
+        self.loads: dict[tuple[ir.Buffer, ir.Expr], None] = {}
+        self.values: list[ir.Expr] = []
         self.reduced_at: list[Index] = []
         self.seen: set[tuple[Node, Index]] = set()
 
-    def element(self, node: Node, index: Index) -> Expr:
+    def element(self, node: Node, index: Index) -> ir.Expr:
         """An element that is wanted, as a value of which nothing is known; scalars, of which sizes are, as they are."""
         if not index:
             return self.scalar(node)
         if (node, index) not in self.seen:
             self.seen.add((node, index))
             self.look(node, index)
-        return Opaque(node, index, node.type.dtype)
+        return ir.Opaque(node, index, node.type.dtype)
 
     def look(self, node: Node, index: Index) -> None:
         value = constant_value(node)
@@ -72,15 +70,15 @@ class Survey:
             case Fold():
                 self.fold(node, lowering, index)
 
-    def position(self, node: Node, index: Index) -> Expr:
+    def position(self, node: Node, index: Index) -> ir.Expr:
         depth = self.depths.get(node, 0)
-        return ravel(index[depth:], self.extents(node.type.shape[depth:]))
+        return ir.ravel(index[depth:], self.extents(node.type.shape[depth:]))
 
     def fold(self, node: Node, fold: Fold, index: Index) -> None:
-        iterations = [int_value(extent) for extent in self.extents(fold.sizes(node))]
+        iterations = [ir.int_value(extent) for extent in self.extents(fold.sizes(node))]
         if is_written_out(node, iterations):
             for place in np.ndindex(*(iteration or 0 for iteration in iterations)):
-                self.term(node, fold, index, tuple(map(integer, place)))
+                self.term(node, fold, index, tuple(map(ir.integer, place)))
         else:
             self.reduced_at.append(index)
             self.term(node, fold, index, fold_vars(node, fold))
@@ -90,34 +88,37 @@ class Survey:
             self.element(node.args[argument], inner)
 
     @property
-    def positions(self) -> list[Expr]:
+    def positions(self) -> list[ir.Expr]:
         """The positions of all loads."""
         return [position for _, position in self.loads]
 
     def is_in_order(self) -> bool:
         """Tell whether everything is read in the order in which it lies in memory: no index is divided."""
         exprs = (*self.positions, *self.values)
-        parts = (part for expr in exprs for part in subexpressions(expr))
-        return not any(isinstance(part, Apply) and part.dtype == INDEX and part.op in (FLOORDIV, MOD) for part in parts)
+        parts = (part for expr in exprs for part in ir.subexpressions(expr))
+        return not any(
+            isinstance(part, ir.Apply) and part.dtype == ir.INDEX and part.op in (operators.FLOORDIV, operators.MOD)
+            for part in parts
+        )
 
-    def reduces_in(self, var: Var) -> bool:
+    def reduces_in(self, var: ir.Var) -> bool:
         """Tell whether a reduction has loops of its own inside the loop of a variable."""
         return any(var in variables_of(index) for index in self.reduced_at)
 
 
-def loop_across(positions: Iterable[Expr], loops: Sequence[Var], extents: Sequence[Expr]) -> Var | None:
+def loop_across(positions: Iterable[ir.Expr], loops: Sequence[ir.Var], extents: Sequence[ir.Expr]) -> ir.Var | None:
     """The loop that is to be cut into tiles together with the innermost one; None where no operand is read across."""
     if len(loops) < 2 or is_short(extents[-1]):
         return None
     long = [var for var, extent in zip(loops[:-1], extents, strict=False) if not is_short(extent)]
-    across: Counter[Var] = Counter()
+    across: Counter[ir.Var] = Counter()
     for position in positions:
-        if stride(position, loops[-1], {}) is None:
-            across.update(var for var in long if stride(position, var, {}) == 1)
+        if visit.stride(position, loops[-1], {}) is None:
+            across.update(var for var in long if visit.stride(position, var, {}) == 1)
     return across.most_common(1)[0][0] if across else None
 
 
-def is_short(size: Expr) -> bool:
+def is_short(size: ir.Expr) -> bool:
     """Tell whether a loop is known to have no more iterations than a tile."""
-    iterations = int_value(size)
-    return iterations is not None and iterations <= TILE
+    iterations = ir.int_value(size)
+    return iterations is not None and iterations <= ir.TILE

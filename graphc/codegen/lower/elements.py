@@ -30,27 +30,7 @@ from graphc.codegen.schedule.ranges import gathered
 from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
-from graphc.loopir import ir
-from graphc.loopir.ir import (
-    INDEX,
-    ONE,
-    Buffer,
-    Const,
-    Expr,
-    Load,
-    Var,
-    add_with_error,
-    cast,
-    convert,
-    integer,
-    literal_const,
-    multiply,
-    ravel,
-    same_value,
-    start_const,
-    within,
-)
-from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MAXIMUM, ACCUMULATE_MINIMUM, ADD_ERROR, CASTS, SELECT
+from graphc.loopir import ir, operators
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import fresh, record, replace
 
@@ -62,18 +42,18 @@ class Storage:
     """The memory of values while a kernel or a body is written: the fields of `PlanMemory`, leaves among the `buffers`.
     `rows`: for a value that is one row of its buffer, which one."""
 
-    buffers: Mapping[Node, Buffer]
+    buffers: Mapping[Node, ir.Buffer]
     row_depths: Mapping[Node, int] = fresh(factory=dict)
     block_rows: Mapping[Node, Size] = fresh(factory=dict)
-    accumulators: Mapping[Node, Buffer] = fresh(factory=dict)
-    workspaces: Mapping[Node, Sequence[Buffer]] = fresh(factory=dict)
+    accumulators: Mapping[Node, ir.Buffer] = fresh(factory=dict)
+    workspaces: Mapping[Node, Sequence[ir.Buffer]] = fresh(factory=dict)
     rows: Mapping[Node, Size] = fresh(factory=dict)
 
     def within(
         self,
         memory: PlanMemory,
         sources: Mapping[Node, Node],
-        results: Iterable[Buffer],
+        results: Iterable[ir.Buffer],
         rows: Mapping[Node, Size] = {},
     ) -> Storage:
         """The storage of a body with this memory. What others store is not known there, since it may not be computed
@@ -123,15 +103,15 @@ class KnownSizes:
         """A size; once sizes are checked, the first of those that it must be equal to."""
         return self.sizing.of(size) if self.failure is None else size
 
-    def leaf(self, leaf: Node) -> Expr:
+    def leaf(self, leaf: Node) -> ir.Expr:
         """A size of an argument. Raises StepSizeError for one that changes from step to step of a scan."""
         size = self.canonical(leaf)
         if isinstance(size, int):
-            return integer(size)
+            return ir.integer(size)
         name = self.names.get(size) or self.names.get(leaf)
         if name is None:
             raise StepSizeError(f"{describe(leaf)} is not known before a step of a loop")
-        return Var(name, INDEX)
+        return ir.Var(name, ir.INDEX)
 
 
 # Elements -------------------------------------------------------------------------------------------------------------
@@ -142,9 +122,9 @@ class Named:
     """The values that have names in the function that is written, each until its scope is left: elements of arrays,
     scalars, and for numbers of segments that a loop goes over the one at hand."""
 
-    elements: dict[tuple[Node, Index], Expr] = fresh(factory=dict)
-    scalars: dict[Node, Expr] = fresh(factory=dict)
-    segments: dict[Node, Expr] = fresh(factory=dict)
+    elements: dict[tuple[Node, Index], ir.Expr] = fresh(factory=dict)
+    scalars: dict[Node, ir.Expr] = fresh(factory=dict)
+    segments: dict[Node, ir.Expr] = fresh(factory=dict)
 
 
 @record(eq=False)
@@ -164,7 +144,7 @@ class Lowerer:
     unstored: set[Node] = fresh(factory=set)
     named: Named = fresh(factory=Named)
     callbacks: dict[str, Node] = fresh(factory=dict)
-    step_loops: set[Var] = fresh(factory=set)
+    step_loops: set[ir.Var] = fresh(factory=set)
 
     def before(self, roots: Iterable[Node]) -> Lowerer:
         """A lowerer for the statements before and while some values are stored."""
@@ -180,46 +160,46 @@ class Lowerer:
 
     # Sizes and positions --------------------------------------------------------------------------------------
 
-    def size(self, size: Size) -> Expr:
+    def size(self, size: Size) -> ir.Expr:
         """The value of a size."""
         size = self.sizes.canonical(size)
-        return integer(size) if isinstance(size, int) else self.scalar(size)
+        return ir.integer(size) if isinstance(size, int) else self.scalar(size)
 
-    def extents(self, shape: Sequence[Size]) -> tuple[Expr, ...]:
+    def extents(self, shape: Sequence[Size]) -> tuple[ir.Expr, ...]:
         """The values of sizes."""
         return tuple(self.size(size) for size in shape)
 
-    def count(self, extents: Sequence[Expr]) -> Expr:
+    def count(self, extents: Sequence[ir.Expr]) -> ir.Expr:
         """The number of elements."""
-        count: Expr = ONE
+        count: ir.Expr = ir.ONE
         for extent in extents:
-            count = multiply(count, extent)
+            count = ir.multiply(count, extent)
         return self.scopes.name_once(count, "count")  # one name, so that loops of as many iterations are seen to be
 
-    def position(self, index: Index, shape: Sequence[Size]) -> Expr:
+    def position(self, index: Index, shape: Sequence[Size]) -> ir.Expr:
         """The flat position of an element, the parts that do not change in an inner loop named outside it."""
-        return self.scopes.hoist(ravel(index, self.extents(shape)))
+        return self.scopes.hoist(ir.ravel(index, self.extents(shape)))
 
-    def buffer_position(self, node: Node, index: Index) -> Expr:
+    def buffer_position(self, node: Node, index: Index) -> ir.Expr:
         """The position of an element in the node's buffer, which may hold only the row or block at hand."""
         depth = self.storage.row_depths.get(node, 0)
         if node in self.storage.block_rows:
             index = (self.scopes.row_in_block(index[0]), *index[1:])
         return self.in_buffer(node, self.position(index[depth:], node.type.shape[depth:]))
 
-    def in_buffer(self, node: Node, flat: Expr) -> Expr:
+    def in_buffer(self, node: Node, flat: ir.Expr) -> ir.Expr:
         """The position in the node's buffer of its element at a flat position: the node may be one row of it."""
         if node not in self.storage.rows:
             return flat
-        row = multiply(self.size(self.storage.rows[node]), self.count(self.extents(node.type.shape)))
+        row = ir.multiply(self.size(self.storage.rows[node]), self.count(self.extents(node.type.shape)))
         return ir.add(self.scopes.name_once(self.scopes.hoist(row), "row"), flat)
 
-    def materialised(self, node: Node) -> Buffer | None:
+    def materialised(self, node: Node) -> ir.Buffer | None:
         """The buffer that a value is read from; None where it is computed: nothing is stored there yet, or there is no
         buffer."""
         return None if node in self.unstored else self.storage.buffers.get(node)
 
-    def operand_buffer(self, node: Node) -> Buffer:
+    def operand_buffer(self, node: Node) -> ir.Buffer:
         """The buffer of a value that a function takes."""
         buffer = self.materialised(node)
         assert buffer is not None, f"{describe(node)} is given to a function before it is stored"
@@ -231,7 +211,7 @@ class Lowerer:
 
     # Elements -------------------------------------------------------------------------------------------------
 
-    def element(self, node: Node, index: Index) -> Expr:
+    def element(self, node: Node, index: Index) -> ir.Expr:
         """The element of `node` at `index`."""
         if not index:
             return self.scalar(node)
@@ -241,7 +221,7 @@ class Lowerer:
             found = self.scopes.remember(self.named.elements, key, self._compute(node, index), *index)
         return found
 
-    def scalar(self, root: Node) -> Expr:
+    def scalar(self, root: Node) -> ir.Expr:
         """The value of a scalar, those it needs named before it, so that a long chain needs no recursion."""
         scalars, pending = self.named.scalars, [root]
         while pending:
@@ -255,11 +235,11 @@ class Lowerer:
                 pending.extend(missing)
         return scalars[root]
 
-    def name_scalar(self, node: Node, value: Expr) -> None:
+    def name_scalar(self, node: Node, value: ir.Expr) -> None:
         """Note the value of a scalar."""
         self.scopes.remember(self.named.scalars, node, value)
 
-    def bind(self, node: Node, value: Expr, iteration: Index = ()) -> Expr:
+    def bind(self, node: Node, value: ir.Expr, iteration: Index = ()) -> ir.Expr:
         """A name after a node's label for a value, no further out than the scope of `iteration`."""
         return self.scopes.bind(value, self.labels(node), iteration)
 
@@ -268,16 +248,16 @@ class Lowerer:
             return ()
         return node.args if isinstance(node.op.lower(node), Scalar) else ()
 
-    def _compute(self, node: Node, index: Index) -> Expr:
+    def _compute(self, node: Node, index: Index) -> ir.Expr:
         """The element of a value that has no name yet."""
         value = constant_value(node)
         if value is not None and value.size == 1:
-            return literal_const(value.reshape(-1)[0], node.type.dtype)
+            return ir.literal_const(value.reshape(-1)[0], node.type.dtype)
         if node.op is SIZE:
             return self.sizes.leaf(node)
         if (buffer := self.materialised(node)) is not None:
             row = index[: self.storage.row_depths.get(node, 0)]  # another one in every iteration
-            return self.bind(node, Load(buffer, self.buffer_position(node, index)), row)
+            return self.bind(node, ir.Load(buffer, self.buffer_position(node, index)), row)
         lowering = node.op.lower(node)
         match lowering:
             case Scalar(template):
@@ -289,7 +269,7 @@ class Lowerer:
                 return self.element(node.args[position], inner)
             case Fold():
                 result = accumulated(self, node, lowering, index)
-                return result if result.dtype == node.dtype else self.bind(node, cast(result, node.dtype))
+                return result if result.dtype == node.dtype else self.bind(node, ir.cast(result, node.dtype))
             case Iota(axis):
                 return index[axis]
             case SegmentNumber() if node in self.named.segments:
@@ -299,7 +279,7 @@ class Lowerer:
                 how = "compute that value by a function of its own, and take it as an input"
                 raise StepSizeError(f"{message}; {how}; for x[mask], jnp.where(mask, a, b) has a fixed size")
 
-    def _element_here(self, node: Node, index: Index) -> Expr:
+    def _element_here(self, node: Node, index: Index) -> ir.Expr:
         """An element of an index array, bound in the scope in which its index is known and no further out. Bounds are
         checked at each element: outside a loop without iterations there may be no such element."""
         value = self.element(node, index)
@@ -315,16 +295,16 @@ class Lowerer:
         for array, size in gathered(node):
             axis: int = node.attrs["axis"]
             element = self.element(array, index[axis : axis + array.ndim])
-            value = self.scopes.bind(cast(element, INDEX), "index")
-            self.scopes.scope_of(value).body.append(ir.Check(within(value, self.size(size)), self.sizes.failure))
+            value = self.scopes.bind(ir.cast(element, ir.INDEX), "index")
+            self.scopes.scope_of(value).body.append(ir.Check(ir.within(value, self.size(size)), self.sizes.failure))
 
 
-def with_dtype(scopes: Scopes, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def with_dtype(scopes: Scopes, args: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
     """Operands of which one at least has a dtype: under CPython literals and loop variables are Python's numbers,
     whose integers never wrap, and which cannot be divided by zero."""
-    if not args or not all(isinstance(arg, Const) or scopes.is_loop_var(arg) for arg in args):
+    if not args or not all(isinstance(arg, ir.Const) or scopes.is_loop_var(arg) for arg in args):
         return args
-    return (convert(args[0], args[0].dtype), *args[1:])
+    return (ir.convert(args[0], args[0].dtype), *args[1:])
 
 
 # Reductions where their result is asked for ---------------------------------------------------------------------------
@@ -333,7 +313,7 @@ Unfold: TypeAlias = Callable[[Index], Index]
 """From the variables of the loops of a reduction to the index along the reduced axes."""
 
 
-def accumulated(lowerer: Lowerer, node: Node, fold: Fold, index: Index) -> Expr:
+def accumulated(lowerer: Lowerer, node: Node, fold: Fold, index: Index) -> ir.Expr:
     """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known.
 
     Several reduced axes are one loop where every operand is read in the order in which it lies in memory.
@@ -348,7 +328,9 @@ def accumulated(lowerer: Lowerer, node: Node, fold: Fold, index: Index) -> Expr:
     return _reduce(lowerer, node, fold, index, extents, tuple)
 
 
-def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
+def _reduce(
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[ir.Expr], unfold: Unfold
+) -> ir.Expr:
     """The loops of a reduction over `extents`."""
     iterations, in_kernel = [ir.int_value(extent) for extent in extents], lowerer.sizes.failure is None
     if in_kernel and is_written_out(node, iterations):
@@ -358,14 +340,14 @@ def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Seq
     if fold.search and is_row and in_kernel and (length is None or length > ir.SHORT):
         return _search_blocks(lowerer, node, fold, index, extents[0], unfold)
     if (length is None or length > ir.BLOCK) and in_kernel:
-        narrow = node.dtype == "float32" and operator_of(fold.term) is CASTS["float64"]
-        is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is ACCUMULATE
+        narrow = node.dtype == "float32" and operator_of(fold.term) is operators.CASTS["float64"]
+        is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is operators.ACCUMULATE
         if is_sum and (node.dtype == "float64" or narrow):
             return _sum_blocks(lowerer, node, fold, index, extents, unfold)
     scopes = lowerer.scopes
     outer = scopes.scope_of_all(index)
     accumulators = [scopes.var(lowerer.labels(node), dtype) for dtype in fold.dtypes]
-    start = [ir.Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
+    start = [ir.Set(var, ir.start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
     loops = _reduced_loops(scopes, len(extents))
     scope = scopes.enter_all(outer, loops, extents)
     scopes.know(scope, *accumulators)
@@ -379,26 +361,26 @@ def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Seq
 
 def _unrolled(
     lowerer: Lowerer, node: Node, fold: Fold, index: Index, iterations: Sequence[int], unfold: Unfold
-) -> Expr:
+) -> ir.Expr:
     """A reduction over a few elements, term by term."""
     sizes = lowerer.extents(fold.sizes(node))
-    values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
-    if operator_of(fold.step[0]) in (ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM):
-        places = [unfold(tuple(map(integer, iteration))) for iteration in np.ndindex(*iterations)]
-        terms = [cast(fold_term(lowerer, node, fold, index, place), fold.dtypes[0]) for place in places]
+    values: list[ir.Expr] = [ir.start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
+    if operator_of(fold.step[0]) in (operators.ACCUMULATE_MINIMUM, operators.ACCUMULATE_MAXIMUM):
+        places = [unfold(tuple(map(ir.integer, iteration))) for iteration in np.ndindex(*iterations)]
+        terms = [ir.cast(fold_term(lowerer, node, fold, index, place), fold.dtypes[0]) for place in places]
         return _in_pairs(lowerer, node, fold, terms)
     for iteration in np.ndindex(*iterations):
-        reduced = unfold(tuple(map(integer, iteration)))
+        reduced = unfold(tuple(map(ir.integer, iteration)))
         term = fold_term(lowerer, node, fold, index, reduced)
         if len(values) == 1:
-            term = cast(term, fold.dtypes[0])
-        operands = with_dtype(lowerer.scopes, (*values, term, ravel(reduced, sizes)))
+            term = ir.cast(term, fold.dtypes[0])
+        operands = with_dtype(lowerer.scopes, (*values, term, ir.ravel(reduced, sizes)))
         steps = zip(fold.step, fold.dtypes, strict=True)
         values = [lowerer.bind(node, filled(step, operands, dtype)) for step, dtype in steps]
     return values[fold.result]
 
 
-def _in_pairs(lowerer: Lowerer, node: Node, fold: Fold, terms: list[Expr]) -> Expr:
+def _in_pairs(lowerer: Lowerer, node: Node, fold: Fold, terms: list[ir.Expr]) -> ir.Expr:
     """An extreme of several terms, of pairs first: comparisons that do not wait for each other."""
     while len(terms) > 1:
         pairs = [(*terms[place : place + 2], ir.ZERO) for place in range(0, len(terms) - 1, 2)]
@@ -407,26 +389,26 @@ def _in_pairs(lowerer: Lowerer, node: Node, fold: Fold, terms: list[Expr]) -> Ex
     return terms[0]
 
 
-def _reduced_loops(scopes: Scopes, count: int) -> tuple[Var, ...]:
+def _reduced_loops(scopes: Scopes, count: int) -> tuple[ir.Var, ...]:
     return tuple(scopes.var(f"r{n}" if n else "r") for n in range(count))
 
 
-def _enter_blocks(scopes: Scopes, scope: Scope, length: Expr) -> tuple[Scope, Var, Scope, Expr]:
+def _enter_blocks(scopes: Scopes, scope: Scope, length: ir.Expr) -> tuple[Scope, ir.Var, Scope, ir.Expr]:
     """A loop over blocks of an axis, and the loop over one: their scopes, the block's number and the index."""
     block, step = scopes.var("block"), scopes.var("r")
     iteration = scopes.enter(scope, block, ir.blocks_of(length))
     return iteration, block, *_enter_block(scopes, iteration, length, block, step)
 
 
-def _enter_block(scopes: Scopes, scope: Scope, length: Expr, block: Expr, step: Var) -> tuple[Scope, Expr]:
+def _enter_block(scopes: Scopes, scope: Scope, length: ir.Expr, block: ir.Expr, step: ir.Var) -> tuple[Scope, ir.Expr]:
     """The loop over one block of an axis, the last of which is shorter; and the index along the axis."""
     inner = scopes.enter(scope, step, ir.iterations_in_block(length, block))
-    return inner, ir.add(multiply(block, integer(ir.BLOCK)), step)
+    return inner, ir.add(ir.multiply(block, ir.integer(ir.BLOCK)), step)
 
 
 def _sum_blocks(
-    lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold
-) -> Expr:
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[ir.Expr], unfold: Unfold
+) -> ir.Expr:
     """A sum by blocks, each summed with the partial sums of a vector.
 
     The blocks' sums of float64 are carried in two floats, the sum and its error, what additions have
@@ -446,18 +428,18 @@ def _sum_blocks(
     scopes.know(scope, part)
     steps = _fold_step(lowerer, node, fold, index, unfold((*loops, place)), [part])
     carried = [total] if error is None else [error, total]
-    outer.body.extend(ir.Set(var, start_const("0", var.dtype)) for var in carried)
-    iteration.body.append(ir.Set(part, start_const("0", part.dtype)))
+    outer.body.extend(ir.Set(var, ir.start_const("0", var.dtype)) for var in carried)
+    iteration.body.append(ir.Set(part, ir.start_const("0", part.dtype)))
     scope.body.extend(steps)
     scopes.leave(scope, iteration)
-    whole = ir.apply(ACCUMULATE, total, cast(part, total.dtype))
-    iteration.body.extend([ir.Set(total, whole)] if error is None else add_with_error(total, error, part))
+    whole = ir.apply(operators.ACCUMULATE, total, ir.cast(part, total.dtype))
+    iteration.body.extend([ir.Set(total, whole)] if error is None else ir.add_with_error(total, error, part))
     scopes.leave(iteration, outer)
     scopes.know(outer, *carried)
-    return total if error is None else lowerer.bind(node, ir.apply(ADD_ERROR, total, error))
+    return total if error is None else lowerer.bind(node, ir.apply(operators.ADD_ERROR, total, error))
 
 
-def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
+def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, length: ir.Expr, unfold: Unfold) -> ir.Expr:
     """Find the first position of an extreme: first the block that has it, by the extremes of all blocks, which vector
     code computes, then the position in that block."""
     scopes = lowerer.scopes
@@ -466,8 +448,8 @@ def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, lengt
     where, best, part = scopes.var("found"), scopes.var("best", dtype), scopes.var("part", dtype)
     iteration, block, scope, place = _enter_blocks(scopes, outer, length)
     step = filled(fold.search, (part, fold_term(lowerer, node, fold, index, unfold((place,)))), dtype)
-    outer.body.extend((ir.Set(where, ir.ZERO), ir.Set(best, start_const(worst, dtype))))
-    iteration.body.append(ir.Set(part, start_const(worst, dtype)))
+    outer.body.extend((ir.Set(where, ir.ZERO), ir.Set(best, ir.start_const(worst, dtype))))
+    iteration.body.append(ir.Set(part, ir.start_const(worst, dtype)))
     scope.body.append(ir.Set(part, step))
     scopes.leave(scope, iteration)
     scopes.know(iteration, where, best, part)
@@ -481,22 +463,22 @@ def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, lengt
     first, spot = scopes.var(lowerer.labels(node)), scopes.var("r")
     inside, place = _enter_block(scopes, outer, length, where, spot)
     term = fold_term(lowerer, node, fold, index, unfold((place,)))
-    hit = ir.apply(SELECT, same_value(term, best), spot, integer(ir.BLOCK))
-    outer.body.append(ir.Set(first, integer(ir.BLOCK)))
-    inside.body.append(ir.Set(first, ir.apply(ACCUMULATE_MINIMUM, first, hit)))
+    hit = ir.apply(operators.SELECT, ir.same_value(term, best), spot, ir.integer(ir.BLOCK))
+    outer.body.append(ir.Set(first, ir.integer(ir.BLOCK)))
+    inside.body.append(ir.Set(first, ir.apply(operators.ACCUMULATE_MINIMUM, first, hit)))
     scopes.leave(inside, outer)
     scopes.know(outer, first)
-    return lowerer.bind(node, ir.add(multiply(where, integer(ir.BLOCK)), first))
+    return lowerer.bind(node, ir.add(ir.multiply(where, ir.integer(ir.BLOCK)), first))
 
 
 def _fold_step(
-    lowerer: Lowerer, node: Node, fold: Fold, index: Index, reduced: Index, accumulators: Sequence[Var]
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, reduced: Index, accumulators: Sequence[ir.Var]
 ) -> list[ir.Stmt]:
     """The next values of a reduction's accumulators, from the term at an index into the reduced axes."""
     term = fold_term(lowerer, node, fold, index, reduced)
     if len(accumulators) == 1 and term.dtype != accumulators[0].dtype:
-        term = cast(term, accumulators[0].dtype)
-    operands = (*accumulators, term, ravel(reduced, lowerer.extents(fold.sizes(node))))
+        term = ir.cast(term, accumulators[0].dtype)
+    operands = (*accumulators, term, ir.ravel(reduced, lowerer.extents(fold.sizes(node))))
     if len(accumulators) == 1:
         return [ir.Set(accumulators[0], filled(fold.step[0], operands, accumulators[0].dtype))]
     steps = [filled(step, operands, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
@@ -504,7 +486,7 @@ def _fold_step(
     return [ir.Set(var, value) for var, value in zip(accumulators, values, strict=True)]
 
 
-def fold_term(lowerer: Lowerer, node: Node, fold: Fold, index: Index, loops: Index) -> Expr:
+def fold_term(lowerer: Lowerer, node: Node, fold: Fold, index: Index, loops: Index) -> ir.Expr:
     """The term of a reduction at an index, and an index into the reduced axes."""
     operands = fold.operands(node, index, loops)
     elements = tuple(lowerer.element(node.args[position], inner) for position, inner in operands)

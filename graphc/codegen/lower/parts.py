@@ -49,24 +49,7 @@ from graphc.codegen.schedule.plan import (
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.ir.sizes import as_size
-from graphc.loopir.ir import (
-    ONE,
-    ZERO,
-    Break,
-    Expr,
-    If,
-    Let,
-    Load,
-    Note,
-    Stmt,
-    Store,
-    add,
-    apply,
-    multiply,
-    start_const,
-    subtract,
-)
-from graphc.loopir.operators import CALLS
+from graphc.loopir import ir, operators
 from graphc.startup.record import replace
 
 
@@ -111,14 +94,16 @@ def lower_nest(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
     lowerer.stored(nest.roots)
 
 
-def remarks(plan: Plan, nest: Nest) -> list[Note]:
+def remarks(plan: Plan, nest: Nest) -> list[ir.Note]:
     """The purpose of a nest, for the reader of the source: the user's lines that it computes."""
     if nest.kind == "check":
         gather = plan.contents.checks[nest.number].gather
-        return [Note(f"indices must lie within their axis: {plan.labels.line(gather)}", f"check_{plan.labels(gather)}")]
+        return [
+            ir.Note(f"indices must lie within their axis: {plan.labels.line(gather)}", f"check_{plan.labels(gather)}")
+        ]
     if nest.kind == "guard":
         return []
-    return [Note(plan.labels.origin(nest.roots), plan.labels.joined(nest.roots))]
+    return [ir.Note(plan.labels.origin(nest.roots), plan.labels.joined(nest.roots))]
 
 
 # Branches -------------------------------------------------------------------------------------------------------------
@@ -130,7 +115,7 @@ def lower_branch(lowerer: Lowerer, branch: BranchPlan, scope: Scope) -> None:
     _name_scalars(lowerer, graph)
     condition = lowerer.element(graph.node.args[0], ())
     results = [lowerer.storage.buffers[item] for item in items_of(graph.node)]
-    bodies: list[tuple[Stmt, ...]] = []
+    bodies: list[tuple[ir.Stmt, ...]] = []
     for plans in branch.plans:
         with lowerer.scopes.branch(scope) as side:
             for plan in plans:
@@ -139,9 +124,9 @@ def lower_branch(lowerer: Lowerer, branch: BranchPlan, scope: Scope) -> None:
         bodies.append(tuple(side.body))
     then, orelse = bodies
     if not then and orelse:
-        condition, then, orelse = apply(CALLS["logical_not"], condition), orelse, then
+        condition, then, orelse = ir.apply(operators.CALLS["logical_not"], condition), orelse, then
     if then:
-        scope.body.append(If(condition, then, orelse))
+        scope.body.append(ir.If(condition, then, orelse))
 
 
 def _name_scalars(lowerer: Lowerer, graph: ScanGraph | BranchGraph) -> None:
@@ -163,14 +148,14 @@ def lower_scan(lowerer: Lowerer, scan: ScanPlan, scope: Scope) -> None:
     for state, initial in zip(states, graph.loop.initial, strict=True):
         _begin(lowerer, state, initial, scope)
     if scan.stop is not None:
-        scope.body.append(Store(buffers[items[-1]], ZERO, ZERO))
+        scope.body.append(ir.Store(buffers[items[-1]], ir.ZERO, ir.ZERO))
     safepoint = None if graph.is_short else lowerer.size(graph.interval)
     inner = lowerer.scopes.enter(scope, scan.var, most, safepoint=safepoint)
     lowerer.step_loops.add(scan.var)
     lower_parts(_step_lowerer(lowerer, scan), scan.plan, scan.plan.parts, inner)
     if scan.stop is not None:
-        inner.body.append(Store(buffers[items[-1]], ZERO, add(scan.var, ONE)))
-        inner.body.append(If(Load(scan.stop, ZERO), (Break(),)))
+        inner.body.append(ir.Store(buffers[items[-1]], ir.ZERO, ir.add(scan.var, ir.ONE)))
+        inner.body.append(ir.If(ir.Load(scan.stop, ir.ZERO), (ir.Break(),)))
     lowerer.scopes.leave(inner, scope)
     for begin, end in _rows_left(lowerer, graph, most, items[-1], scope):
         for output in items[len(states) : len(states) + len(graph.loop.outputs)]:
@@ -192,29 +177,29 @@ def _step_lowerer(lowerer: Lowerer, scan: ScanPlan) -> Lowerer:
 
 
 def _rows_left(
-    lowerer: Lowerer, graph: ScanGraph, most: Expr, number: Node, scope: Scope
-) -> Iterator[tuple[Expr, Expr]]:
+    lowerer: Lowerer, graph: ScanGraph, most: ir.Expr, number: Node, scope: Scope
+) -> Iterator[tuple[ir.Expr, ir.Expr]]:
     """The rows that no step has written, if there may be fewer steps than rows. `number`: the steps that were carried
     out, if the scan reports it."""
     repeat, end = graph.loop.repeat, most
     if repeat.until:
         taken = lowerer.scopes.var("taken")
-        scope.body.append(Let(taken, Load(lowerer.storage.buffers[number], ZERO)))
+        scope.body.append(ir.Let(taken, ir.Load(lowerer.storage.buffers[number], ir.ZERO)))
         if repeat.reverse:
-            yield ZERO, subtract(most, taken)
+            yield ir.ZERO, ir.subtract(most, taken)
         else:
             end = taken
     if end is not most or repeat.limited:
         yield end, lowerer.size(as_size(graph.loop.count))
 
 
-def _clear(lowerer: Lowerer, output: Node, begin: Expr, end: Expr, outer: Scope) -> None:
+def _clear(lowerer: Lowerer, output: Node, begin: ir.Expr, end: ir.Expr, outer: Scope) -> None:
     """Zeros in rows of an output."""
     row = lowerer.count(lowerer.extents(output.type.shape[1:]))
     var = loop_vars(lowerer.scopes.depth(outer) + 1)[-1]
-    scope = lowerer.scopes.enter(outer, var, multiply(subtract(end, begin), row))
-    zero = start_const("False" if output.type.dtype == "bool" else "0", output.type.dtype)
-    scope.body.append(Store(lowerer.storage.buffers[output], add(multiply(begin, row), var), zero))
+    scope = lowerer.scopes.enter(outer, var, ir.multiply(ir.subtract(end, begin), row))
+    zero = ir.start_const("False" if output.type.dtype == "bool" else "0", output.type.dtype)
+    scope.body.append(ir.Store(lowerer.storage.buffers[output], ir.add(ir.multiply(begin, row), var), zero))
     lowerer.scopes.leave(scope, outer)
 
 
@@ -225,6 +210,6 @@ def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
     index = loop_vars(initial.ndim)
     scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(initial.type.shape))
     value = lowerer.element(initial, index)
-    scope.body.append(Store(lowerer.storage.buffers[state], lowerer.buffer_position(state, index), value))
+    scope.body.append(ir.Store(lowerer.storage.buffers[state], lowerer.buffer_position(state, index), value))
     lowerer.scopes.leave(scope, outer)
     lowerer.finish(outer)

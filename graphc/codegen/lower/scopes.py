@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphc.ir.node import Index
-from graphc.loopir.ir import INDEX, ZERO, Apply, Buffer, Const, Expr, Let, Loop, Stmt, Var, subexpressions
+from graphc.loopir import ir
 from graphc.loopir.syntax import Names
 from graphc.startup.record import fresh, record
 
@@ -36,15 +36,15 @@ class Scope:
     """The body of a loop (or of a branch, or of the function) while it is written."""
 
     parent: Scope | None
-    var: Var | None = None
-    size: Expr = ZERO
-    safepoint: Expr | None = None
-    disjoint: tuple[Buffer, ...] = ()
+    var: ir.Var | None = None
+    size: ir.Expr = ir.ZERO
+    safepoint: ir.Expr | None = None
+    disjoint: tuple[ir.Buffer, ...] = ()
     """Buffers of which each iteration of the loop writes a part of its own."""
-    body: list[Stmt] = fresh(factory=list)
+    body: list[ir.Stmt] = fresh(factory=list)
     depth: int = 0
     """The number of scopes around it."""
-    axis_index: Var | None = None
+    axis_index: ir.Var | None = None
     """In a loop over one tile or block of an axis, the index into the axis."""
     is_over_blocks: bool = False
     """It is a loop over blocks of the rows that the next loop goes over."""
@@ -58,26 +58,26 @@ class Scopes:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.top = self.base = Scope(None)
-        self._scopes: dict[Var, Scope] = {}
-        self._positions: dict[Expr, Var] = {}
+        self._scopes: dict[ir.Var, Scope] = {}
+        self._positions: dict[ir.Expr, ir.Var] = {}
 
-    def var(self, hint: str, dtype: str = INDEX) -> Var:
+    def var(self, hint: str, dtype: str = ir.INDEX) -> ir.Var:
         """A variable with a name that nothing has yet."""
-        return Var(self.names.fresh(hint), dtype)
+        return ir.Var(self.names.fresh(hint), dtype)
 
-    def know(self, scope: Scope, *variables: Var) -> None:
+    def know(self, scope: Scope, *variables: ir.Var) -> None:
         """Note that variables have their value in a scope: in a loop that changes them, or after it."""
         self._scopes.update(dict.fromkeys(variables, scope))
 
-    def scope_of(self, expr: Expr) -> Scope:
+    def scope_of(self, expr: ir.Expr) -> Scope:
         """The outermost scope in which every name in `expr` is known."""
         deepest = self.base
-        for part in subexpressions(expr):
-            if isinstance(part, Var) and (scope := self._scopes.get(part, self.top)).depth > deepest.depth:
+        for part in ir.subexpressions(expr):
+            if isinstance(part, ir.Var) and (scope := self._scopes.get(part, self.top)).depth > deepest.depth:
                 deepest = scope
         return deepest
 
-    def scope_of_all(self, exprs: Iterable[Expr]) -> Scope:
+    def scope_of_all(self, exprs: Iterable[ir.Expr]) -> Scope:
         """The outermost scope in which all of several expressions are known."""
         return max(map(self.scope_of, exprs), key=lambda scope: scope.depth, default=self.base)
 
@@ -90,14 +90,14 @@ class Scopes:
             outer = outer.parent
         return scope.depth - self.base.depth - blocks
 
-    def is_loop_var(self, expr: Expr) -> bool:
+    def is_loop_var(self, expr: ir.Expr) -> bool:
         """Tell whether an expression is the variable of an open loop."""
-        scope = self._scopes.get(expr) if isinstance(expr, Var) else None
+        scope = self._scopes.get(expr) if isinstance(expr, ir.Var) else None
         return scope is not None and (scope.var is expr or scope.axis_index is expr)
 
-    def row_in_block(self, row: Expr) -> Expr:
+    def row_in_block(self, row: ir.Expr) -> ir.Expr:
         """The number of a row within its block, where loops go by blocks of rows; elsewhere the number of the row."""
-        scope = self._scopes.get(row) if isinstance(row, Var) else None
+        scope = self._scopes.get(row) if isinstance(row, ir.Var) else None
         if scope is None or scope.var is None or scope.parent is None or not scope.parent.is_over_blocks:
             return row
         return scope.var
@@ -105,12 +105,12 @@ class Scopes:
     def enter(
         self,
         parent: Scope,
-        var: Var,
-        size: Expr,
+        var: ir.Var,
+        size: ir.Expr,
         *,
-        axis_index: Var | None = None,
-        safepoint: Expr | None = None,
-        disjoint: tuple[Buffer, ...] = (),
+        axis_index: ir.Var | None = None,
+        safepoint: ir.Expr | None = None,
+        disjoint: tuple[ir.Buffer, ...] = (),
         is_over_blocks: bool = False,
     ) -> Scope:
         """A loop in `parent`, to be left with `leave`. The keywords are fields of `Scope`; the caller defines
@@ -128,7 +128,7 @@ class Scopes:
         self.know(scope, var, *([] if axis_index is None else [axis_index]))
         return scope
 
-    def enter_all(self, scope: Scope, variables: Sequence[Var], extents: Sequence[Expr]) -> Scope:
+    def enter_all(self, scope: Scope, variables: Sequence[ir.Var], extents: Sequence[ir.Expr]) -> Scope:
         """Loops in each other, of which the innermost is given."""
         for var, size in zip(variables, extents, strict=True):
             scope = self.enter(scope, var, size)
@@ -138,7 +138,7 @@ class Scopes:
         """Close the loops from `scope` out to `outer`."""
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
-            loop = Loop(scope.var, scope.size, tuple(scope.body), safepoint=scope.safepoint, disjoint=scope.disjoint)
+            loop = ir.Loop(scope.var, scope.size, tuple(scope.body), safepoint=scope.safepoint, disjoint=scope.disjoint)
             scope.parent.body.append(loop)
             self._close(scope)
             scope = scope.parent
@@ -169,7 +169,7 @@ class Scopes:
         for table, _ in tuple(scope.known.values()):
             self.forget(table, scope)
 
-    def remember(self, table: MutableMapping[Any, Any], key: Any, value: Expr, *others: Expr) -> Expr:
+    def remember(self, table: MutableMapping[Any, Any], key: Any, value: ir.Expr, *others: ir.Expr) -> ir.Expr:
         """Put a value into a table, for as long as it and `others` are known."""
         table[key] = value
         self.scope_of_all((value, *others)).known.setdefault(id(table), (table, []))[1].append(key)
@@ -181,35 +181,35 @@ class Scopes:
         for key in keys:
             table.pop(key, None)
 
-    def bind(self, expr: Expr, hint: str, iteration: Index = ()) -> Expr:
+    def bind(self, expr: ir.Expr, hint: str, iteration: Index = ()) -> ir.Expr:
         """A name for a value, in its scope, no further out than that of `iteration`. Names and literals need none."""
-        if isinstance(expr, Var | Const):
+        if isinstance(expr, ir.Var | ir.Const):
             return expr
         scope = self.scope_of_all((expr, *iteration))
         return self.bind_in(scope, expr, hint)
 
-    def bind_in(self, scope: Scope, expr: Expr, hint: str) -> Var:
+    def bind_in(self, scope: Scope, expr: ir.Expr, hint: str) -> ir.Var:
         """A name for a value, in this scope."""
         var = self.var(hint, expr.dtype)
         self.know(scope, var)
-        scope.body.append(Let(var, expr))
+        scope.body.append(ir.Let(var, expr))
         return var
 
-    def name_once(self, expr: Expr, hint: str) -> Expr:
+    def name_once(self, expr: ir.Expr, hint: str) -> ir.Expr:
         """The name of a position or a size; the same value has the same name wherever it is needed."""
-        if isinstance(expr, Var | Const):
+        if isinstance(expr, ir.Var | ir.Const):
             return expr
         return self._positions.get(expr) or self.remember(self._positions, expr, self.bind(expr, hint))
 
-    def hoist(self, expr: Expr) -> Expr:
+    def hoist(self, expr: ir.Expr) -> ir.Expr:
         """A position whose loop-invariant parts are named outside the inner loop."""
-        if not isinstance(expr, Apply) or expr.dtype != INDEX:
+        if not isinstance(expr, ir.Apply) or expr.dtype != ir.INDEX:
             return expr
         scope = self.scope_of(expr)
         args = []
         for arg in expr.args:
             placed = self.hoist(arg)
-            if isinstance(placed, Apply) and self.scope_of(placed) is not scope:
+            if isinstance(placed, ir.Apply) and self.scope_of(placed) is not scope:
                 placed = self.name_once(placed, "row")
             args.append(placed)
-        return Apply(expr.op, tuple(args), INDEX)
+        return ir.Apply(expr.op, tuple(args), ir.INDEX)

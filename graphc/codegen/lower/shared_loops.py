@@ -29,28 +29,7 @@ from graphc.codegen.schedule.nodes import first_reduced, loop_vars, split_axes
 from graphc.codegen.schedule.plan import Nest, SharedLoop, nests_of
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node, Size
-from graphc.loopir.ir import (
-    ZERO,
-    Buffer,
-    Expr,
-    Let,
-    Load,
-    Note,
-    Set,
-    Store,
-    Var,
-    add,
-    add_with_error,
-    apply,
-    cast,
-    integer,
-    multiply,
-    quotient,
-    remainder,
-    start_const,
-    subtract,
-)
-from graphc.loopir.operators import ACCUMULATE, ADD_ERROR, BLOCKS, MINIMUM
+from graphc.loopir import ir, operators
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import record
 
@@ -74,7 +53,7 @@ def begin_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Start column reductions."""
     for node in nest.roots:
         fold = fold_of(node)
-        start = start_const(fold.start[0], fold.dtypes[0])
+        start = ir.start_const(fold.start[0], fold.dtypes[0])
         fill_part(lowerer, accumulator(lowerer, node), node, nest, scope, partial(lambda value, where: value, start))
 
 
@@ -83,18 +62,22 @@ def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     for node in nest.roots:
         buffer = accumulator(lowerer, node)
         if buffer != lowerer.storage.buffers[node]:
-            narrowed = partial(lambda buffer, dtype, where: cast(Load(buffer, where), dtype), buffer, node.type.dtype)
+            narrowed = partial(
+                lambda buffer, dtype, where: ir.cast(ir.Load(buffer, where), dtype), buffer, node.type.dtype
+            )
             fill_part(lowerer, lowerer.storage.buffers[node], node, nest, scope, narrowed)
 
 
-def accumulator(lowerer: Lowerer, node: Node) -> Buffer:
+def accumulator(lowerer: Lowerer, node: Node) -> ir.Buffer:
     """The buffer in which a column reduction is carried."""
     return lowerer.storage.accumulators.get(node, lowerer.storage.buffers[node])
 
 
 def add_row(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """Add what the iteration of the loops around `scope` gives to column reductions."""
-    axes = [axis for axis in range(lowerer.scopes.depth(scope), len(nest.index)) if isinstance(nest.index[axis], Var)]
+    axes = [
+        axis for axis in range(lowerer.scopes.depth(scope), len(nest.index)) if isinstance(nest.index[axis], ir.Var)
+    ]
     extents = lowerer.extents([nest.space[axis] for axis in axes])
     inner = lowerer.scopes.enter_all(scope, [nest.vars[axis] for axis in axes], extents)
     add_rows(lowerer, nest, [nest.index], inner)
@@ -107,13 +90,13 @@ def add_blocks(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     *sizes, rows, columns = lowerer.extents(nest.space)
     around = lowerer.scopes.depth(scope)
     most = ROW_BLOCK if around or nest.ops > LONG_BLOCK_OPS else LONG_BLOCK
-    blocks = lowerer.scopes.bind(quotient(rows, integer(most)), "blocks")
-    done = lowerer.scopes.bind(multiply(blocks, integer(most)), "done")
-    for count, block in ((blocks, most), (lowerer.scopes.bind(remainder(rows, integer(most)), "rest"), 1)):
+    blocks = lowerer.scopes.bind(ir.quotient(rows, ir.integer(most)), "blocks")
+    done = lowerer.scopes.bind(ir.multiply(blocks, ir.integer(most)), "done")
+    for count, block in ((blocks, most), (lowerer.scopes.bind(ir.remainder(rows, ir.integer(most)), "rest"), 1)):
         loops, extents = (*outer, row, column)[around:], (*sizes, count, columns)[around:]
         inner = lowerer.scopes.enter_all(scope, loops, extents)
-        first = multiply(row, integer(block)) if block > 1 else add(row, done)
-        indices = [(*outer, add(first, integer(step)), column) for step in range(block)]
+        first = ir.multiply(row, ir.integer(block)) if block > 1 else ir.add(row, done)
+        indices = [(*outer, ir.add(first, ir.integer(step)), column) for step in range(block)]
         add_rows(lowerer, nest, indices, inner)
         lowerer.scopes.leave(inner, scope)
 
@@ -126,26 +109,26 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
         dtype = fold.dtypes[0]
         kept, _ = split_axes(indices[0], fold.axes)
         where = lowerer.buffer_position(node, kept)
-        value: Expr = Load(buffer, where)
+        value: ir.Expr = ir.Load(buffer, where)
         for index in indices:
-            term = cast(fold_term(lowerer, node, fold, *split_axes(index, fold.axes)), dtype)
-            value = filled(fold.step[0], (value, term, ZERO), dtype)
-        stores.append(Store(buffer, where, value))
+            term = ir.cast(fold_term(lowerer, node, fold, *split_axes(index, fold.axes)), dtype)
+            value = filled(fold.step[0], (value, term, ir.ZERO), dtype)
+        stores.append(ir.Store(buffer, where, value))
     scope.body.extend(stores)
 
 
 def fill_part(
-    lowerer: Lowerer, buffer: Buffer, node: Node, nest: Nest, scope: Scope, value: Callable[[Expr], Expr]
+    lowerer: Lowerer, buffer: ir.Buffer, node: Node, nest: Nest, scope: Scope, value: Callable[[ir.Expr], ir.Expr]
 ) -> None:
     """One loop that stores a value for every element of a reduction's result, of those that belong to the iteration of
     the loops around `scope`."""
     depth, around = lowerer.storage.row_depths.get(node, 0), lowerer.scopes.depth(scope)
     extents = lowerer.extents(node.type.shape[around:])
-    before = lowerer.position((*nest.index[depth:around], *(ZERO for _ in extents)), node.type.shape[depth:])
+    before = lowerer.position((*nest.index[depth:around], *(ir.ZERO for _ in extents)), node.type.shape[depth:])
     var = loop_vars(around + 1)[-1]
     inner = lowerer.scopes.enter(scope, var, lowerer.count(extents))
-    where = add(before, var)
-    inner.body.append(Store(buffer, where, value(where)))
+    where = ir.add(before, var)
+    inner.body.append(ir.Store(buffer, where, value(where)))
     lowerer.scopes.leave(inner, scope)
 
 
@@ -156,7 +139,7 @@ def fold_of(node: Node) -> Fold:
     return lowering
 
 
-Remarks = Callable[[Nest], Sequence[Note]]
+Remarks = Callable[[Nest], Sequence[ir.Note]]
 """The comments above a nest."""
 
 
@@ -167,14 +150,14 @@ Remarks = Callable[[Nest], Sequence[Note]]
 class FullReduction:
     """A full reduction that is under way; `error` is what its additions have rounded away."""
 
-    value: Var
-    error: Var | None
+    value: ir.Var
+    error: ir.Var | None
 
 
 def lower_shared_loop(lowerer: Lowerer, rows: SharedLoop, remarks: Remarks, scope: Scope) -> None:
     """A loop that nests share."""
     names = lowerer.labels.joined(root for nest in nests_of(rows) for root in nest.roots)
-    scope.body.extend(Note(note.text, names) for note in remarks(nests_of(rows)[0])[:1])
+    scope.body.extend(ir.Note(note.text, names) for note in remarks(nests_of(rows)[0])[:1])
     _shared_loop(lowerer, rows, scope, remarks, {})
 
 
@@ -208,15 +191,15 @@ def _enter_block(lowerer: Lowerer, rows: SharedLoop, producer: Nest, scope: Scop
     scopes = lowerer.scopes
     block, begin, number = (scopes.var(name) for name in ("block", "begin", f"{rows.var.name}_in"))
     size, length = lowerer.size(rows.size), lowerer.scopes.name_once(lowerer.size(rows.block), "length")
-    outer = scopes.enter(scope, block, apply(BLOCKS, size, length), is_over_blocks=True)
+    outer = scopes.enter(scope, block, ir.apply(operators.BLOCKS, size, length), is_over_blocks=True)
     scopes.know(outer, begin)
-    outer.body.append(Let(begin, multiply(block, length)))
-    count = lowerer.scopes.bind(apply(MINIMUM, length, subtract(size, begin)), "count", (begin,))
+    outer.body.append(ir.Let(begin, ir.multiply(block, length)))
+    count = lowerer.scopes.bind(ir.apply(operators.MINIMUM, length, ir.subtract(size, begin)), "count", (begin,))
     outer.body.extend(remarks(producer))
     lower_block(lowerer, producer, Block(begin, count), outer)
     lowerer.stored(producer.roots)
     inner = scopes.enter(outer, number, count, axis_index=rows.var)
-    inner.body.append(Let(rows.var, add(begin, number)))
+    inner.body.append(ir.Let(rows.var, ir.add(begin, number)))
     return inner
 
 
@@ -253,8 +236,8 @@ def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullR
     error = lowerer.scopes.var("error", dtype) if _is_float_sum(fold) else None
     running[node] = FullReduction(value, error)
     if error is not None:
-        scope.body.append(Set(error, start_const("0", dtype)))
-    scope.body.append(Set(value, start_const(fold.start[0], dtype)))
+        scope.body.append(ir.Set(error, ir.start_const("0", dtype)))
+    scope.body.append(ir.Set(value, ir.start_const(fold.start[0], dtype)))
 
 
 def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
@@ -264,20 +247,20 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, Full
         return
     (node,) = nest.roots
     reduction = running[node]
-    value: Expr = reduction.value
+    value: ir.Expr = reduction.value
     if reduction.error is not None:
-        value = lowerer.bind(node, apply(ADD_ERROR, reduction.value, reduction.error))
-    value = lowerer.bind(node, cast(value, node.dtype))
+        value = lowerer.bind(node, ir.apply(operators.ADD_ERROR, reduction.value, reduction.error))
+    value = lowerer.bind(node, ir.cast(value, node.dtype))
     lowerer.name_scalar(node, value)
     if node in lowerer.storage.buffers:
-        scope.body.append(Store(lowerer.storage.buffers[node], lowerer.buffer_position(node, ()), value))
+        scope.body.append(ir.Store(lowerer.storage.buffers[node], lowerer.buffer_position(node, ()), value))
 
 
 # Full reductions ------------------------------------------------------------------------------------------------------
 
 
 def _is_float_sum(fold: Fold) -> bool:
-    return fold.dtypes[0] == "float64" and operator_of(fold.step[0]) is ACCUMULATE
+    return fold.dtypes[0] == "float64" and operator_of(fold.step[0]) is operators.ACCUMULATE
 
 
 def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReduction) -> None:
@@ -288,16 +271,16 @@ def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReducti
     around = lowerer.scopes.depth(scope)
     part = _reduce_rest(lowerer, node, fold, nest.index[:around], len(nest.space) - around)
     if reduction.error is None:
-        step = filled(fold.step[0], (reduction.value, part, ZERO), reduction.value.dtype)
-        scope.body.append(Set(reduction.value, step))
+        step = filled(fold.step[0], (reduction.value, part, ir.ZERO), reduction.value.dtype)
+        scope.body.append(ir.Set(reduction.value, step))
     else:
-        scope.body.extend(add_with_error(reduction.value, reduction.error, part))
+        scope.body.extend(ir.add_with_error(reduction.value, reduction.error, part))
 
 
-def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:
+def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> ir.Expr:
     """A full reduction over its last axes only, at an index into the others."""
     if not loops:
-        return cast(fold_term(lowerer, node, fold, (), outer), fold.dtypes[0])
+        return ir.cast(fold_term(lowerer, node, fold, (), outer), fold.dtypes[0])
 
     def rest_sizes(node: Node) -> tuple[Size, ...]:
         return fold.sizes(node)[len(outer) :]

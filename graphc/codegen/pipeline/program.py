@@ -39,10 +39,8 @@ from graphc.ir.lowering import Call
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Guard, Node, Size
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, as_size_node
-from graphc.loopir import ir
-from graphc.loopir.operators import EQ, INFIX
+from graphc.loopir import ir, operators, visit
 from graphc.loopir.syntax import Names
-from graphc.loopir.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.options import options
 from graphc.rewrite import rewrite, tell_of
 from graphc.startup.process import uncollected
@@ -106,7 +104,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     loops = work_of_loops(kernel.results, nests=with_nests) if has_safepoints else None
     work = [] if loops is None else [sizing.of(loops)]
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
-    used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
+    used = {part for body in bodies for part in visit.all_expressions(body) if isinstance(part, ir.Var)}
     passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]
     signature = Signature(
         name=kernel.name,
@@ -185,7 +183,7 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
     for few, target in narrowed.narrow.items():
         assert few.row is not None
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
-    used = read_buffers(body) | stored_buffers(body)
+    used = visit.read_buffers(body) | visit.stored_buffers(body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
     made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in used]
     made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
@@ -346,10 +344,10 @@ def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer, failure: 
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), ir.Var(dim.name, ir.INDEX)
         if declared != actual:
-            body.append(ir.Check(ir.apply(EQ, actual, declared), failure))
+            body.append(ir.Check(ir.apply(operators.EQ, actual, declared), failure))
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
-        body.append(ir.Check(ir.apply(INFIX[guard.relation], *sides), number))
+        body.append(ir.Check(ir.apply(operators.INFIX[guard.relation], *sides), number))
 
 
 def write_sizes(
@@ -378,7 +376,7 @@ def write_sizes(
 
 def operands_read(body: Sequence[ir.Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
-    read = {buffer.name for buffer in read_buffers(body)}
+    read = {buffer.name for buffer in visit.read_buffers(body)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
 
 
@@ -408,7 +406,7 @@ def assemble(
 
 def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
-    calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, ir.Invoke))
+    calls = (stmt for function in functions for stmt in visit.statements(function.body) if isinstance(stmt, ir.Invoke))
     called = {call.function for call in calls}
     kinds = external_kinds(callbacks)
     return {name: Prototype(name, kinds[name]) for name in sorted(called & kinds.keys() | callbacks.keys())}

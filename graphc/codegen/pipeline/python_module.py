@@ -40,8 +40,7 @@ from graphc.codegen.pipeline.standalone import check_text
 from graphc.codegen.routines import routine_shims
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.errors import GraphcError
-from graphc.loopir.ir import CONSTANTS
-from graphc.loopir.operators import CALLS
+from graphc.loopir import ir, operators
 from graphc.startup.record import replace
 
 OPERATORS = "graphc.codegen.pipeline.python_operators"
@@ -128,7 +127,7 @@ def operators_text(names: set[str]) -> str:
     """The definitions of the operators that a source names."""
     carried, entries, made = Carried(), list[str](), list[str]()
     for name in sorted(names):
-        if name in CONSTANTS:
+        if name in ir.CONSTANTS:
             entries.append(f"{name} = float({name!r})")
         elif text := portable_text(name):
             made.append(text)
@@ -232,7 +231,7 @@ def with_quotients(source: str) -> tuple[str, set[str]]:
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         text = text[:begin] + ast.unparse(Quotients().visit(node)).encode() + text[end:]
-    known = {*CALLS, *CONSTANTS, *routine_shims(), "advance"}
+    known = {*operators.CALLS, *ir.CONSTANTS, *routine_shims(), "advance"}
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     return text.decode(), {each for each in used if each in known or (each[0] == "_" and (own(each) or meaning(each)))}
 

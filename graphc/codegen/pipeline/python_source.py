@@ -19,16 +19,14 @@ from graphc.arrays.dtypes import FLOATS, SIGNED, UNSIGNED
 from graphc.codegen.call.callback import KINDS
 from graphc.codegen.pipeline import python_operators
 from graphc.loopir import ir, operators
-from graphc.loopir.ir import INDEX, Apply, Const, Expr, Load, Pointer, apply
-from graphc.loopir.operators import ADD, BLOCKS, CALLS, CASTS, EQ, FLOORDIV, MINIMUM, MUL, NE, SUB, Operator
 from graphc.startup.record import replace
 
-SAME = {"accumulate": ADD, "accumulate_in_order": ADD, "accumulate_product": MUL}
+SAME = {"accumulate": operators.ADD, "accumulate_in_order": operators.ADD, "accumulate_product": operators.MUL}
 """Operators that Python has without a name."""
 OF_BOOLS = {
     **dict.fromkeys(("minimum", "accumulate_minimum", "accumulate_lowest", "fmin", "logical_and"), operators.AND),
     **dict.fromkeys(("maximum", "accumulate_maximum", "accumulate_highest", "fmax", "logical_or"), operators.OR),
-    "logical_xor": NE,
+    "logical_xor": operators.NE,
 }
 """Operators of truth values."""
 EXTREMES = {
@@ -43,7 +41,7 @@ OF_FLOAT64 = frozenset("erf erfc erfcx gammaln digamma trigamma sign heaviside".
 """Functions of any number whose value is a float64."""
 TYPED = frozenset("sum_error add_error select sigmoid softplus".split())
 """Functions whose value has the dtype of their operands."""
-NARROW = frozenset({*SIGNED, *UNSIGNED} - {INDEX})
+NARROW = frozenset({*SIGNED, *UNSIGNED} - {ir.INDEX})
 
 
 def function_text(function: ir.Function) -> ir.Function:
@@ -73,53 +71,53 @@ def written_all(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
                 yield stmt
 
 
-def launched(name: str, count: Expr, size: Expr, args: tuple[Expr, ...]) -> Iterator[ir.Stmt]:
+def launched(name: str, count: ir.Expr, size: ir.Expr, args: tuple[ir.Expr, ...]) -> Iterator[ir.Stmt]:
     """A call for each chunk."""
-    whole, length, part = (ir.Var(name, INDEX) for name in ("_count", "_size", "_part"))
+    whole, length, part = (ir.Var(name, ir.INDEX) for name in ("_count", "_size", "_part"))
     yield ir.Set(whole, count)
     yield ir.Set(length, size)
-    begin = apply(MUL, part, length)
-    end = written(apply(MINIMUM, apply(ADD, begin, length), whole))
-    yield ir.Loop(part, written(apply(BLOCKS, whole, length)), (ir.Invoke(name, (begin, end, *args)),))
+    begin = ir.apply(operators.MUL, part, length)
+    end = written(ir.apply(operators.MINIMUM, ir.apply(operators.ADD, begin, length), whole))
+    yield ir.Loop(part, written(ir.apply(operators.BLOCKS, whole, length)), (ir.Invoke(name, (begin, end, *args)),))
 
 
-def written(expr: Expr) -> Expr:
+def written(expr: ir.Expr) -> ir.Expr:
     """An expression in these words."""
     match expr:
-        case Load(buffer, index):
-            return Load(buffer, written(index))
-        case Pointer(buffer, index):
-            return Pointer(buffer, written(index))
-        case Apply(op, args, dtype):
+        case ir.Load(buffer, index):
+            return ir.Load(buffer, written(index))
+        case ir.Pointer(buffer, index):
+            return ir.Pointer(buffer, written(index))
+        case ir.Apply(op, args, dtype):
             return applied(op, tuple(map(written, args)), args[-1].dtype, dtype)
         case _:
             return expr
 
 
-def call(name: str, *args: Expr, dtype: str) -> Expr:
+def call(name: str, *args: ir.Expr, dtype: str) -> ir.Expr:
     """A call of a function of python_operators.py, or of Python's."""
-    return Apply(Operator(f"_{name}", len(args)), args, dtype)
+    return ir.Apply(operators.Operator(f"_{name}", len(args)), args, dtype)
 
 
-def cast(value: Expr, dtype: str) -> Expr:
-    return Apply(CASTS[dtype], (value,), dtype)
+def cast(value: ir.Expr, dtype: str) -> ir.Expr:
+    return ir.Apply(operators.CASTS[dtype], (value,), dtype)
 
 
-def number(value: int, dtype: str) -> Const:
-    return Const(repr(float(value)) if dtype in FLOATS else str(value), dtype)
+def number(value: int, dtype: str) -> ir.Const:
+    return ir.Const(repr(float(value)) if dtype in FLOATS else str(value), dtype)
 
 
-def applied(op: Operator, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr:
+def applied(op: operators.Operator, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
     """An operator's value. kind: the dtype of its operands."""
     name = op.name
-    if op in CASTS.values():
+    if op in operators.CASTS.values():
         return converted(args[0], kind, dtype)
     if name in ("fills", "reads"):
         return args[0]
     if kind == "bool" and name in OF_BOOLS:
-        return Apply(OF_BOOLS[name], args, "bool")
+        return ir.Apply(OF_BOOLS[name], args, "bool")
     if kind == "bool" and name in ("~", "logical_not"):
-        return Apply(EQ, (args[0], Const("False", "bool")), "bool")
+        return ir.Apply(operators.EQ, (args[0], ir.Const("False", "bool")), "bool")
     if name in EXTREMES:
         stem = EXTREMES[name]
         return (
@@ -131,78 +129,88 @@ def applied(op: Operator, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr
     if op.form == "call":
         return called(op, args, kind, dtype)
     if name in ("//", "%"):
-        return called(CALLS["floordiv" if name == "//" else "mod"], args, kind, dtype)
-    return narrowed(Apply(op, args, dtype), dtype)
+        return called(operators.CALLS["floordiv" if name == "//" else "mod"], args, kind, dtype)
+    return narrowed(ir.Apply(op, args, dtype), dtype)
 
 
-def composed(name: str, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr:
+def composed(name: str, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
     """The value of an operator that is made of others."""
     if name == "multiply_add":
-        return applied(ADD, (applied(MUL, args[:2], kind, dtype), args[2]), kind, dtype)
+        return applied(operators.ADD, (applied(operators.MUL, args[:2], kind, dtype), args[2]), kind, dtype)
     if name == "blocks":
         count, size = args
-        return applied(FLOORDIV, (Apply(ADD, (count, ir.subtract(size, ir.ONE)), INDEX), size), kind, dtype)
+        return applied(
+            operators.FLOORDIV,
+            (ir.Apply(operators.ADD, (count, ir.subtract(size, ir.ONE)), ir.INDEX), size),
+            kind,
+            dtype,
+        )
     count, place, size = args
-    return call("min", size, Apply(SUB, (count, Apply(MUL, (size, place), INDEX)), INDEX), dtype=dtype)
+    return call(
+        "min",
+        size,
+        ir.Apply(operators.SUB, (count, ir.Apply(operators.MUL, (size, place), ir.INDEX)), ir.INDEX),
+        dtype=dtype,
+    )
 
 
-def narrowed(value: Expr, dtype: str) -> Expr:
+def narrowed(value: ir.Expr, dtype: str) -> ir.Expr:
     return cast(value, dtype) if dtype in NARROW else value
 
 
-def called(op: Operator, args: tuple[Expr, ...], kind: str, dtype: str) -> Expr:
+def called(op: operators.Operator, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
     """A function's value."""
     name = op.name
     if name in ("floordiv", "mod", "fmod"):
         if kind in FLOATS:
             if name == "fmod":
-                return Apply(op, args, dtype)
+                return ir.Apply(op, args, dtype)
             one = (number(1, kind),) if name == "floordiv" else ()
             return call("floor_divide" if name == "floordiv" else "modulo", *args, *one, dtype=dtype)
         quotient = name == "floordiv"
-        if kind == INDEX and name != "fmod" and (ir.int_value(args[1]) or 0) > 0:
-            return Apply(FLOORDIV if quotient else operators.MOD, args, dtype)
+        if kind == ir.INDEX and name != "fmod" and (ir.int_value(args[1]) or 0) > 0:
+            return ir.Apply(operators.FLOORDIV if quotient else operators.MOD, args, dtype)
         if kind in UNSIGNED:
             return cast(call("natural_divide" if quotient else "natural_modulo", *args, dtype=dtype), dtype)
-        wide = [each if kind == INDEX else cast(each, INDEX) for each in args]
+        wide = [each if kind == ir.INDEX else cast(each, ir.INDEX) for each in args]
         words = {"floordiv": "whole_divide", "mod": "whole_modulo", "fmod": "whole_fmod"}
-        return narrowed(call(words[name], *wide, dtype=INDEX), dtype)
+        return narrowed(call(words[name], *wide, dtype=ir.INDEX), dtype)
     if name == "ipow":
-        carrier = "uint64" if kind in UNSIGNED else INDEX
+        carrier = "uint64" if kind in UNSIGNED else ir.INDEX
         wide = [each if kind == carrier else cast(each, carrier) for each in args]
         return narrowed(call("whole_power", *wide, number(1, carrier), dtype=carrier), dtype)
     if name in ("shift_left", "shift_right"):
         return narrowed(call(name, *args, number(np.dtype(kind).itemsize * 8 - 1, kind), dtype=dtype), dtype)
-    if name == "pow" or (name == "lcm" and kind == INDEX):
+    if name == "pow" or (name == "lcm" and kind == ir.INDEX):
         return call("power" if name == "pow" else name, *args, dtype=dtype)
     if name in OF_FLOAT64:
         return cast(call(name, *args, dtype="float64"), dtype)
     if name in TYPED:
         return call(name, *args, dtype=dtype)
     if name.startswith("portable_"):
-        return cast(Apply(op, (cast(args[0], "float64"),), "float64"), dtype)
-    return Apply(op, args, dtype)
+        return cast(ir.Apply(op, (cast(args[0], "float64"),), "float64"), dtype)
+    return ir.Apply(op, args, dtype)
 
 
-def converted(value: Expr, kind: str, dtype: str) -> Expr:
+def converted(value: ir.Expr, kind: str, dtype: str) -> ir.Expr:
     """A number as one of another dtype."""
     if dtype == "bool":
-        return value if kind == "bool" else Apply(NE, (value, number(0, kind)), "bool")
+        return value if kind == "bool" else ir.Apply(operators.NE, (value, number(0, kind)), "bool")
     if kind in FLOATS and dtype not in FLOATS:
         if dtype in ("int64", "uint64"):
             return call(f"to_{dtype}", value, dtype=dtype)
-        return cast(call("to_int64" if dtype == "uint32" else "to_int32", value, dtype=INDEX), dtype)
-    if kind == INDEX and dtype != INDEX:
-        return cast(cast(value, INDEX), dtype)  # Python's own int raises where it does not fit
+        return cast(call("to_int64" if dtype == "uint32" else "to_int32", value, dtype=ir.INDEX), dtype)
+    if kind == ir.INDEX and dtype != ir.INDEX:
+        return cast(cast(value, ir.INDEX), dtype)  # Python's own int raises where it does not fit
     return cast(value, dtype)
 
 
 def meaning(name: str) -> str:
     """Return the expression of NumPy's that an operator's name stands for in source, "" for none."""
-    op = CALLS.get(name)
+    op = operators.CALLS.get(name)
     if op is None:
         return {"_min": "min", "_max": "max"}.get(name, "")
-    if op in CASTS.values():
+    if op in operators.CASTS.values():
         return f"np.{name}"
     return f"np.{op.python.removeprefix('np.')}" if op.python.startswith("np.") else ""
 

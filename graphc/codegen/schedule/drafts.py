@@ -62,8 +62,7 @@ from graphc.ir.lowering import (
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, TupleType, constant_value
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Var, add, cast, integer
-from graphc.loopir.operators import ADD
+from graphc.loopir import ir, operators
 from graphc.startup.record import fresh, record
 
 
@@ -364,14 +363,14 @@ class Uses:
         for scalar in scalars:
             self.add(scalar, Use(draft.number, (), ()))
 
-    def element(self, use: Use) -> Callable[[Node, Index], Expr]:
+    def element(self, use: Use) -> Callable[[Node, Index], ir.Expr]:
         """A function that index maps call for the elements of other arguments, and that notes the use."""
 
-        def noted(node: Node, index: Index) -> Expr:
+        def noted(node: Node, index: Index) -> ir.Expr:
             if node.op is SIZE:
                 node = as_size_node(self.goals.sizing.of(node))
                 if (value := constant_value(node)) is not None:
-                    return integer(int(value))
+                    return ir.integer(int(value))
             self.add(node, Use(use.nest, index, reach(index, use.path)))
             return index_element(node, index)
 
@@ -417,7 +416,7 @@ def expand(uses: Uses, node: Node, use: Use) -> None:
             reduced = fold_vars(node, lowering)
             if is_written_out(node, [uses.goals.sizing.of(size) for size in lowering.sizes(node)]):
                 # The terms of several such reductions are the same elements.
-                reduced = tuple(Var(f"term{len(outer)}_{axis}", INDEX) for axis in range(len(reduced)))
+                reduced = tuple(ir.Var(f"term{len(outer)}_{axis}", ir.INDEX) for axis in range(len(reduced)))
             inner = (*outer, *reduced)
             uses.add_sizes(lowering.sizes(node), draft)
             for position, index in lowering.operands(node, use.index, reduced):
@@ -454,15 +453,15 @@ def expand_segments(uses: Uses, node: Node, draft: NestDraft) -> None:
     row, *columns = draft.vars
     begin = _expand_starts(uses, starts, Use(draft.number, (row,), draft.vars))
     step = segment_var(node)
-    index = (add(cast(begin, INDEX), step), *columns)
+    index = (ir.add(ir.cast(begin, ir.INDEX), step), *columns)
     uses.add(x, Use(draft.number, index, (row, step, *columns)))
 
 
-def _expand_starts(uses: Uses, starts: Node, use: Use) -> Expr:
+def _expand_starts(uses: Uses, starts: Node, use: Use) -> ir.Expr:
     """Note what a loop over segments needs, whose variable is the index of a use: where each begins and ends."""
     uses.add_sizes((segment_count(starts),), uses.drafts.by_number[use.nest])
     element, (row,) = uses.element(use), use.index
-    begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+    begin, _ = element(starts, (row,)), element(starts, (ir.add(row, ir.ONE),))
     return begin
 
 
@@ -544,9 +543,9 @@ def goes_over(uses: Uses, node: Node, use: Use) -> bool:
     return not any(depends_on(root.args[each.value(loop_vars(len(each.sizes)))[0]], node) for each in others)
 
 
-def _follows(position: Expr, var: Var) -> bool:
+def _follows(position: ir.Expr, var: ir.Var) -> bool:
     """Tell whether positions follow one another as a variable counts."""
-    if isinstance(position, Apply) and position.op is ADD:
+    if isinstance(position, ir.Apply) and position.op is operators.ADD:
         moving = [arg for arg in position.args if var in variables_of([arg])]
         return moving == [var]
     return position == var

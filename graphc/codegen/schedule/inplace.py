@@ -33,8 +33,7 @@ from graphc.ir.body import ITEM, nodes_within, outputs_of
 from graphc.ir.lowering import Repeat, Scalar, Writes
 from graphc.ir.node import INPUT, LEAVES, Index, Node, Size
 from graphc.ir.walk import node_set, reachable
-from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, int_value
-from graphc.loopir.operators import ADD
+from graphc.loopir import ir, operators
 from graphc.ops.branch import given_sizes
 from graphc.ops.scan import loop_of
 
@@ -182,22 +181,22 @@ def keeps_order(node: Node, indices: Iterable[Index]) -> bool:
         return False
     path = loop_vars(len(parts[0].sizes))
     written = parts[0].target(path, index_element)
-    counted = [var for position in written for var in terms_of(position) if isinstance(var, Var)]
+    counted = [var for position in written for var in terms_of(position) if isinstance(var, ir.Var)]
     if sorted(var.name for var in counted) != sorted(var.name for var in path):
         return False  # an element may be written twice
     return all(index == written or any(map(are_apart, index, written)) for index in indices)
 
 
-def are_apart(read: Expr, written: Expr) -> bool:
+def are_apart(read: ir.Expr, written: ir.Expr) -> bool:
     """Tell whether two positions along an axis differ, whatever the loops count."""
-    counts, others = Counter[Expr](), Counter[Expr]()
+    counts, others = Counter[ir.Expr](), Counter[ir.Expr]()
     for position, sign in ((written, 1), (read, -1)):
         for term, factor in terms_of(position).items():
-            if isinstance(term, Var):
-                counts[Opaque(sign, (term,), INDEX)] += sign * factor  # two loops, or two iterations of one
+            if isinstance(term, ir.Var):
+                counts[ir.Opaque(sign, (term,), ir.INDEX)] += sign * factor  # two loops, or two iterations of one
             else:
                 others[term] += sign * factor
-    difference = others.pop(ONE, 0)
+    difference = others.pop(ir.ONE, 0)
     if any(others.values()):
         return False
     return (difference > 0 and min(counts.values(), default=0) >= 0) or (
@@ -205,11 +204,11 @@ def are_apart(read: Expr, written: Expr) -> bool:
     )
 
 
-def terms_of(position: Expr) -> Counter[Expr]:
+def terms_of(position: ir.Expr) -> Counter[ir.Expr]:
     """A position as a sum: of each term so many, of 1 the number that is added."""
-    if (number := int_value(position)) is not None:
-        return Counter({ONE: number})
-    if isinstance(position, Apply) and position.op is ADD:
+    if (number := ir.int_value(position)) is not None:
+        return Counter({ir.ONE: number})
+    if isinstance(position, ir.Apply) and position.op is operators.ADD:
         left, right = map(terms_of, position.args)
         left.update(right)
         return left

@@ -32,7 +32,7 @@ from graphc.ir.body import ITEM
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Guard, Index, Node
-from graphc.loopir.ir import Apply, Opaque, Var, subexpressions
+from graphc.loopir import ir
 from graphc.startup.record import record
 
 MOST_OPS = 200
@@ -68,10 +68,10 @@ def is_transposed(node: Node) -> bool:
 
 def is_long(index: Index) -> bool:
     """Tell whether an index is too long to be written down once more."""
-    composed = [expr for expr in index if not isinstance(expr, Var)]
+    composed = [expr for expr in index if not isinstance(expr, ir.Var)]
     if not composed:
         return False
-    parts = (part for expr in composed for part in subexpressions(expr) if isinstance(part, Apply | Opaque))
+    parts = (part for expr in composed for part in ir.subexpressions(expr) if isinstance(part, ir.Apply | ir.Opaque))
     return next(islice(parts, INDEX_OPS, None), None) is not None
 
 
@@ -282,7 +282,7 @@ def is_read_once(use: Use) -> bool:
 
 def goes_across(use: Use) -> bool:
     """Tell whether the innermost loop is strided where another one is contiguous: LLVM does not vectorise it."""
-    if not use.path or not isinstance(use.index[-1], Var) or use.index[-1] not in use.path[:-1]:
+    if not use.path or not isinstance(use.index[-1], ir.Var) or use.index[-1] not in use.path[:-1]:
         return False
     return use.path[-1] in variables_of(use.index[:-1])
 

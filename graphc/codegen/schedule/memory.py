@@ -24,8 +24,7 @@ from graphc.codegen.schedule.plan import Nest, Slot, nests_of, nominal
 from graphc.ir import sizes
 from graphc.ir.lowering import Fold, Recur, Workspace, Writes
 from graphc.ir.node import Node, Size
-from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Target, Var, apply, integer, multiply
-from graphc.loopir.operators import MAXIMUM
+from graphc.loopir import ir, operators
 from graphc.startup.record import fresh, record, replace
 
 NEVER = 2**62
@@ -35,7 +34,7 @@ SizeClass: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
 """The dtype, sizes and rows of a value, and whether something is added: values of one class share slots first."""
 
 
-Added: TypeAlias = "tuple[Target, Size]"
+Added: TypeAlias = "tuple[ir.Target, Size]"
 """The target of loops that add into a buffer, and the most iterations that these have."""
 
 
@@ -52,7 +51,7 @@ class Temporary:
     last: int
     rows: Size | None = None
     added: Added | None = None
-    row: Expr | None = None
+    row: ir.Expr | None = None
 
     @property
     def size_class(self) -> SizeClass:
@@ -69,7 +68,7 @@ class Layout:
     """`buffers` are those of the materialised values, in their order."""
 
     slots: tuple[Slot, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[ir.Buffer, ...]
 
 
 @record(frozen=False, eq=False)
@@ -117,7 +116,7 @@ def lay_out(values: Sequence[Temporary], fresh: Callable[[str], str], free: Sequ
             alike = _SlotsOfLength(drafts, lengths[number], len(drafts), {*range(len(drafts))})
         held_in[number] = alike.place(values[number])
     slots: dict[_OpenSlot, Slot] = {}
-    buffers: list[Buffer] = []
+    buffers: list[ir.Buffer] = []
     others = [slot for slot in free if slot.is_plain]
     for number, value in enumerate(values):
         draft = held_in[number]
@@ -135,7 +134,7 @@ def _slot(name: str, held: Sequence[Temporary]) -> Slot:
     first = held[0]
     target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
     extents = dict.fromkeys((value.dtype, value.shape) for value in held)
-    return Slot(Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
+    return Slot(ir.Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
 
 
 def _like(slot: Slot, others: Sequence[Slot]) -> int | None:
@@ -247,14 +246,16 @@ CHUNK_RATIO = 8
 part of the time, and they of the memory that the loop reads."""
 
 
-def row_sum(length: Expr) -> Target:
+def row_sum(length: ir.Expr) -> ir.Target:
     """A buffer to which every iteration adds a row."""
-    return Target(length, integer(CHUNK_RATIO))
+    return ir.Target(length, ir.integer(CHUNK_RATIO))
 
 
-def table_of_sums(length: Expr, places: Expr) -> Target:
+def table_of_sums(length: ir.Expr, places: ir.Expr) -> ir.Target:
     """A table of `places` rows, to one of which each iteration adds a row."""
-    return Target(length, apply(MAXIMUM, multiply(integer(CHUNK_RATIO), places), ONE), is_table=True)
+    return ir.Target(
+        length, ir.apply(operators.MAXIMUM, ir.multiply(ir.integer(CHUNK_RATIO), places), ir.ONE), is_table=True
+    )
 
 
 def added_by(node: Node, nest: Nest, size_names: Mapping[Node, str], sizing: Sizing) -> Added | None:
@@ -288,19 +289,19 @@ def _table(node: Node, size_names: Mapping[Node, str], sizing: Sizing) -> Added 
     return None
 
 
-def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | None:
+def row_length(shape: Sequence[Size], size_names: Mapping[Node, str]) -> ir.Expr | None:
     """The length of a row along one axis, where that is an argument of the kernel."""
     sides = [size for size in shape if size != 1]
     return length_of(sides, size_names) if len(sides) == 1 else None
 
 
-def length_of(shape: Sequence[Size], size_names: Mapping[Node, str]) -> Expr | None:
+def length_of(shape: Sequence[Size], size_names: Mapping[Node, str]) -> ir.Expr | None:
     """A number of elements as a product of numbers and arguments of the kernel."""
-    length: Expr = ONE
+    length: ir.Expr = ir.ONE
     for size in shape:
         if not isinstance(size, int) and size not in size_names:
             return None
-        length = multiply(length, integer(size) if isinstance(size, int) else Var(size_names[size], INDEX))
+        length = ir.multiply(length, ir.integer(size) if isinstance(size, int) else ir.Var(size_names[size], ir.INDEX))
     return length
 
 
@@ -318,8 +319,8 @@ class Buffers:
 
     temporaries: Sequence[Temporary]
     owners: Sequence[tuple[Node, str]]
-    results: Mapping[Node, Buffer]
-    iterations: Mapping[Buffer, Size]
+    results: Mapping[Node, ir.Buffer]
+    iterations: Mapping[ir.Buffer, Size]
 
 
 def buffers_of(
@@ -335,8 +336,8 @@ def buffers_of(
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
     temporaries: list[Temporary] = []
     owners: list[tuple[Node, str]] = []
-    results: dict[Node, Buffer] = {}
-    iterations: dict[Buffer, Size] = {}
+    results: dict[Node, ir.Buffer] = {}
+    iterations: dict[ir.Buffer, Size] = {}
     added_to: dict[Node, Added | None] = {}  # of a chain, by its first value
 
     def keep(node: Node, role: str, temporary: Temporary) -> None:
@@ -366,7 +367,7 @@ def buffers_of(
             )
             own = added if wide == node.type.dtype else None
             if chain[-1] in targets:
-                results[node] = Buffer(targets[chain[-1]], node.dtype, target=own[0] if own else None)
+                results[node] = ir.Buffer(targets[chain[-1]], node.dtype, target=own[0] if own else None)
                 iterations.update({results[node]: own[1]} if own else {})
             elif node is chain[0] and not is_local(nest, node, depth, whole):
                 uses = [position[use.nest] for use in nests.uses.of_stored[chain[-1]]]

@@ -16,7 +16,7 @@ from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, Iota, SegmentNumber, View
 from graphc.ir.node import LEAVES, PARAM, SIZE, Guard, Index, Node, Size, constant_value
 from graphc.ir.walk import as_size_node, nodes_of, reachable, rebuilt, type_sizes
-from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, has_columns, subexpressions
+from graphc.loopir import ir
 from graphc.ops.linalg.products import is_in_memory
 from graphc.startup.record import fresh, record
 
@@ -59,27 +59,27 @@ def is_bufferless(leaf: Node) -> bool:
     return leaf.op in (SIZE, PARAM) if value is None else value.size == 1
 
 
-def variables_of(exprs: Iterable[Expr]) -> set[Var]:
-    found: set[Var] = set()
+def variables_of(exprs: Iterable[ir.Expr]) -> set[ir.Var]:
+    found: set[ir.Var] = set()
     for expr in exprs:
-        if isinstance(expr, Var):  # as most indices are
+        if isinstance(expr, ir.Var):  # as most indices are
             found.add(expr)
-        elif not isinstance(expr, Const):
-            found.update(part for part in subexpressions(expr) if isinstance(part, Var))
+        elif not isinstance(expr, ir.Const):
+            found.update(part for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
     return found
 
 
-def loop_vars(count: int) -> tuple[Var, ...]:
+def loop_vars(count: int) -> tuple[ir.Var, ...]:
     """i, j, k, l for up to four loops, numbered beyond."""
-    return tuple(Var("ijkl"[n] if n < 4 else f"i{n}", INDEX) for n in range(count))
+    return tuple(ir.Var("ijkl"[n] if n < 4 else f"i{n}", ir.INDEX) for n in range(count))
 
 
-def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
+def fold_vars(node: Node, fold: Fold) -> tuple[ir.Var, ...]:
     """The loop variables of an inline reduction: the same ones whenever the node is asked."""
-    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+    return tuple(ir.Var(f"r{node.serial}_{axis}", ir.INDEX) for axis in range(len(fold.sizes(node))))
 
 
-def index_element(node: Node, index: Index) -> Expr:
+def index_element(node: Node, index: Index) -> ir.Expr:
     """An element of an array by which others are indexed: the loop's variable where it counts with a loop, as that of
     `arange(n)[:, None]` does."""
     source, place = node, index
@@ -92,9 +92,9 @@ def index_element(node: Node, index: Index) -> Expr:
     return place[counting.axis] if isinstance(counting, Iota) else opaque_element(node, index)
 
 
-def opaque_element(node: Node, index: Index) -> Expr:
+def opaque_element(node: Node, index: Index) -> ir.Expr:
     """An element of which nothing is known but where it is."""
-    return Opaque(node, index, node.type.dtype)
+    return ir.Opaque(node, index, node.type.dtype)
 
 
 def segment_count(starts: Node) -> Size:
@@ -102,14 +102,14 @@ def segment_count(starts: Node) -> Size:
     return sizes.subtract(starts.type.shape[0], 1)
 
 
-def segment_var(node: Node) -> Var:
+def segment_var(node: Node) -> ir.Var:
     """The loop variable over the rows of a segment."""
-    return Var(f"r{node.serial}", INDEX)
+    return ir.Var(f"r{node.serial}", ir.INDEX)
 
 
-def is_by_segment(place: Expr) -> bool:
+def is_by_segment(place: ir.Expr) -> bool:
     """Tell whether a place follows from the number of a segment."""
-    nodes = (part.of for part in subexpressions(place) if isinstance(part, Opaque) and isinstance(part.of, Node))
+    nodes = (part.of for part in ir.subexpressions(place) if isinstance(part, ir.Opaque) and isinstance(part.of, Node))
     return any(isinstance(lowering_of(node), SegmentNumber) for node in nodes)
 
 
@@ -144,7 +144,7 @@ def is_written_out(node: Node, iterations: Sequence[Size | None]) -> bool:
     is_many = any(not isinstance(size, int) or size >= MANY for size in node.type.shape)
     fold, length = lowering_of(node), iterations[-1] if iterations else 0
     is_row = isinstance(fold, Fold) and node.args[0].ndim - 1 in fold.axes
-    if is_many and is_row and isinstance(length, int) and not has_columns(length):
+    if is_many and is_row and isinstance(length, int) and not ir.has_columns(length):
         return False
     return unrolls(iterations, MOST_IN_ROWS if is_many else MOST_UNROLLED)
 
@@ -157,7 +157,7 @@ def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
     )
 
 
-def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
+def reach(index: Index, path: tuple[ir.Var, ...]) -> tuple[ir.Var, ...]:
     """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
     wanted = variables_of(index)
     inside = [position for position, var in enumerate(path) if var in wanted]
@@ -166,12 +166,12 @@ def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
 
 def any_index(count: int) -> Index:
     """A placeholder index of `count` axes, for questions whose answer does not depend on the index."""
-    return tuple(ZERO for _ in range(count))
+    return tuple(ir.ZERO for _ in range(count))
 
 
-def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
+def index_of(variables: Sequence[ir.Var], space: Sequence[Size]) -> Index:
     """The index of the element at hand: the loops' variables, 0 where a loop has one iteration."""
-    return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
+    return tuple(ir.ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
 
 
 # Operands of external functions ---------------------------------------------------------------------------------------

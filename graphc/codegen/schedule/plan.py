@@ -30,7 +30,7 @@ from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import LEAVES, Guard, Index, Laws, Node, Op, Size, Where, constant_value, describe, describe_size
 from graphc.ir.walk import nodes_of
-from graphc.loopir.ir import INDEX, Buffer, Var
+from graphc.loopir import ir
 from graphc.loopir.syntax import filled, text_of
 from graphc.ops.scan import Loop
 from graphc.startup.record import fresh, record, replace
@@ -125,7 +125,7 @@ class Use:
 
     nest: int
     index: Index
-    path: tuple[Var, ...]
+    path: tuple[ir.Var, ...]
 
 
 @record()
@@ -135,7 +135,7 @@ class Nest:
     number: int
     kind: NestKind
     space: tuple[Size, ...]
-    vars: tuple[Var, ...]
+    vars: tuple[ir.Var, ...]
     roots: tuple[Node, ...]
     in_place: bool = False
     """An operand's buffer, the first of writes and products, is the result's: it is changed in place, not copied."""
@@ -157,7 +157,7 @@ class SharedLoop:
     computes the rows that the block reads."""
 
     depth: int
-    var: Var
+    var: ir.Var
     size: Size
     body: tuple[Part, ...]
     producer: Nest | None = None
@@ -182,7 +182,7 @@ class NestDraft:
     number: int
     kind: NestKind
     space: tuple[Size, ...]
-    vars: tuple[Var, ...]
+    vars: tuple[ir.Var, ...]
     roots: list[Node] = fresh(factory=list)
     ops: int = 0
     cost: float = 0.0
@@ -194,12 +194,12 @@ class NestDraft:
     undecided: set[Node] = fresh(factory=set)
     """The values that it needs of which it is not decided yet whether it computes them or reads them."""
     index: Index = ()
-    path: tuple[Var, ...] = ()
+    path: tuple[ir.Var, ...] = ()
     """The loops of more than one iteration."""
 
     def __post_init__(self) -> None:
         self.index = index_of(self.vars, self.space)
-        self.path = tuple(part for part in self.index if isinstance(part, Var))
+        self.path = tuple(part for part in self.index if isinstance(part, ir.Var))
 
     def nest(self) -> Nest:
         """The nest as it is planned so far."""
@@ -265,9 +265,9 @@ class ScanPlan:
 
     graph: ScanGraph
     plan: Plan
-    var: Var
+    var: ir.Var
     rows: Mapping[Node, Node]
-    stop: Buffer | None
+    stop: ir.Buffer | None
 
 
 @record()
@@ -322,7 +322,7 @@ class Slot:
     """Memory of the arena for a buffer; `extents` are the dtypes and sizes that it has to hold, `rows` and `iterations`
     those of the values that it holds one row of at a time, or that loops add into."""
 
-    buffer: Buffer
+    buffer: ir.Buffer
     extents: tuple[tuple[str, tuple[Size, ...]], ...]
     rows: Size | None = None
     iterations: Size | None = None
@@ -372,21 +372,21 @@ class PlanMemory:
     """The memory of values. `buffers`: of materialised values; one that has none is a local name. `leaves`: the buffers
     of inputs, shared variables, constants, and of what a body takes from outside."""
 
-    buffers: Mapping[Node, Buffer]
-    leaves: Mapping[Node, Buffer]
+    buffers: Mapping[Node, ir.Buffer]
+    leaves: Mapping[Node, ir.Buffer]
     arena: tuple[Slot, ...]
     """The memory of temporaries, which those share that never live at the same time."""
-    iterations: Mapping[Buffer, Size]
+    iterations: Mapping[ir.Buffer, Size]
     """For a buffer that loops add into: how many iterations these have at most."""
     row_depths: Mapping[Node, int]
     """For a value that is made and read in the same iteration of its first loops: how many these are. Its buffer holds
     the rest, one row."""
     block_rows: Mapping[Node, Size]
     """For a result of a call of which there is memory for some rows only: for how many."""
-    accumulators: Mapping[Node, Buffer]
+    accumulators: Mapping[Node, ir.Buffer]
     """The temporary in which a reduction is carried whose result has a narrower dtype, and a row of a recurrence over
     other than the last axis."""
-    workspaces: Mapping[Node, tuple[Buffer, ...]]
+    workspaces: Mapping[Node, tuple[ir.Buffer, ...]]
     """The memory that a call needs while it runs, by the node that it computes."""
     overwritten: Mapping[str, Node]
     """Buffers of shared variables and inputs to which results go, with the leaf whose value is there before."""
@@ -394,7 +394,7 @@ class PlanMemory:
     """Updated variables whose new value is computed elsewhere first, and copied at the end."""
 
     @property
-    def all_buffers(self) -> tuple[Buffer, ...]:
+    def all_buffers(self) -> tuple[ir.Buffer, ...]:
         """The buffers of leaves, of values, and of the arena."""
         return (*self.leaves.values(), *self.buffers.values(), *(slot.buffer for slot in self.arena))
 
@@ -568,6 +568,6 @@ def size_text(size: Node, names: Mapping[Node, str]) -> str:
         return str(value)
     lowering = lowering_of(size)
     if isinstance(lowering, Scalar) and len(size.args) <= 2 and all(not arg.args for arg in size.args):
-        args = tuple(Var(size_text(arg, names), INDEX) for arg in size.args)
-        return f"({text_of(filled(lowering.template, args, INDEX))})"
+        args = tuple(ir.Var(size_text(arg, names), ir.INDEX) for arg in size.args)
+        return f"({text_of(filled(lowering.template, args, ir.INDEX))})"
     return size.name or f"<{size.op.name}>"

@@ -20,7 +20,7 @@ from graphc.ir.body import ITEM, guard_sides
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Guard, Node, Size, constant_value
 from graphc.ir.walk import node_set, nodes_of, reachable, rebuilt, toposort
-from graphc.loopir.ir import INDEX
+from graphc.loopir import ir
 from graphc.ops.branch import SAME, bounding_operands, bounds_of as bounding_args, is_taken, results_of
 from graphc.ops.index import never_negative
 from graphc.startup.record import replace
@@ -76,7 +76,7 @@ def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Range:
     value = constant_value(index)
     if value is not None:
         return (int(value.min()), int(value.max())) if value.size else (0, -1)
-    if index.type.dtype != INDEX or not deepest:
+    if index.type.dtype != ir.INDEX or not deepest:
         return UNKNOWN
     if index.ndim == 0 and sizes.known_nonnegative(index):
         size = sizing.of(index)

@@ -54,7 +54,7 @@ from graphc.errors import CycleError
 from graphc.ir.body import ITEM, guard_sides, items_of
 from graphc.ir.lowering import Call, Scalar, View
 from graphc.ir.node import LEAVES, Guard, Node
-from graphc.loopir.ir import INDEX, Buffer, Var
+from graphc.loopir import ir
 from graphc.options import options
 from graphc.startup.record import replace
 
@@ -116,7 +116,7 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
         parts=sharing.parts,
         memory=PlanMemory(
             buffers={node: buffers[node] for node in nests.reasons if node in buffers},
-            leaves={leaf: written.get(name) or Buffer(name, leaf.dtype) for leaf, name in context.leaves.items()},
+            leaves={leaf: written.get(name) or ir.Buffer(name, leaf.dtype) for leaf, name in context.leaves.items()},
             arena=slots,
             iterations={
                 **wanted.iterations,
@@ -150,9 +150,9 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
     return plan
 
 
-def _workspaces(held: Mapping[tuple[Node, str], Buffer]) -> dict[Node, tuple[Buffer, ...]]:
+def _workspaces(held: Mapping[tuple[Node, str], ir.Buffer]) -> dict[Node, tuple[ir.Buffer, ...]]:
     """The workspaces of each call, in order."""
-    found: dict[Node, tuple[Buffer, ...]] = {}
+    found: dict[Node, tuple[ir.Buffer, ...]] = {}
     for (node, role), buffer in held.items():
         if role.startswith("workspace"):
             found[node] = (*found.get(node, ()), buffer)
@@ -163,7 +163,7 @@ def _workspaces(held: Mapping[tuple[Node, str], Buffer]) -> dict[Node, tuple[Buf
 
 
 def _plan_bodies(
-    nests: Nests, buffers: Mapping[Node, Buffer], context: Context
+    nests: Nests, buffers: Mapping[Node, ir.Buffer], context: Context
 ) -> tuple[dict[int, ScanPlan], dict[int, BranchPlan], list[Slot]]:
     """The plans of the bodies of scans and branches, and their memory, which they share: only one runs at a time."""
     scans: dict[int, ScanPlan] = {}
@@ -179,7 +179,7 @@ def _plan_bodies(
     return scans, branches, [slot for slot in here.free if slot not in context.free]
 
 
-def plan_scan(graph: ScanGraph, buffers: Mapping[Node, Buffer], context: Context) -> ScanPlan:
+def plan_scan(graph: ScanGraph, buffers: Mapping[Node, ir.Buffer], context: Context) -> ScanPlan:
     """The plan of one step of a scan whose results have these buffers: the states are updated in theirs, as shared
     variables are by a function."""
     ranges = step_ranges(graph, context.ranges)
@@ -195,7 +195,7 @@ def plan_scan(graph: ScanGraph, buffers: Mapping[Node, Buffer], context: Context
     for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
         if node is not leaf:
             add_target(targets, node, name, False, is_version=bool(versions(leaf, node)))
-    var = Var(context.fresh("step"), INDEX)
+    var = ir.Var(context.fresh("step"), ir.INDEX)
     known = dict(zip(graph.states, names, strict=False))
     for leaf, source in graph.sources.items():
         known[leaf] = buffers[source].name if source in buffers else context.leaves[source]
@@ -204,11 +204,11 @@ def plan_scan(graph: ScanGraph, buffers: Mapping[Node, Buffer], context: Context
     inside = replace(inside, ranges=ranges)
     plan = _with_upper_bounds(schedule(targets, updated, inside, Purpose("step", graph.guarded)), inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
-    return ScanPlan(graph=graph, plan=plan, var=var, rows=written, stop=Buffer(stop, "bool", True) if stop else None)
+    return ScanPlan(graph=graph, plan=plan, var=var, rows=written, stop=ir.Buffer(stop, "bool", True) if stop else None)
 
 
 def plan_branch(
-    graph: BranchGraph, buffers: Mapping[Node, Buffer], overwritten: Mapping[str, Node], context: Context
+    graph: BranchGraph, buffers: Mapping[Node, ir.Buffer], overwritten: Mapping[str, Node], context: Context
 ) -> BranchPlan:
     """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
     place, where they need to."""

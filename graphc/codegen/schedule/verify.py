@@ -60,7 +60,7 @@ from graphc.ir.lowering import (
     Writes,
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value
-from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, add, cast, integer
+from graphc.loopir import ir
 from graphc.ops.branch import given_sizes
 from graphc.startup.record import record
 
@@ -185,7 +185,7 @@ class _Verifier:
             if nest.kind not in ("loops", "full reduction") or not inside:
                 self.fail(f"{self.label(node)} has no buffer")
 
-    def _lives(self) -> Iterator[tuple[Buffer, _Life]]:
+    def _lives(self) -> Iterator[tuple[ir.Buffer, _Life]]:
         """The lives of all that lies in memory of the plan, with the buffers."""
         plan, memory = self.plan, self.plan.memory
         last = {node: self.part[nest.number] for node, nest in self.writers.items()}
@@ -397,12 +397,12 @@ class _Reader:
             self._element(*self._pending.pop())
         return self._reads
 
-    def _need(self, node: Node, index: Index = ()) -> Expr:
+    def _need(self, node: Node, index: Index = ()) -> ir.Expr:
         """Note an element to be looked at."""
         if node.op is SIZE:
             size = self._plan.sizing.of(node)
             if isinstance(size, int):
-                return integer(size)
+                return ir.integer(size)
         if (node, index) not in self._seen:
             self._seen[node, index] = None
             self._pending.append((node, index))
@@ -450,7 +450,7 @@ class _Reader:
                 x, starts = root.args
                 row, *columns = nest.vars
                 begin = self._starts(starts, row)
-                self._need(x, (add(cast(begin, INDEX), segment_var(root)), *columns))
+                self._need(x, (ir.add(ir.cast(begin, ir.INDEX), segment_var(root)), *columns))
             case Writes():
                 self._writes(root, lowering)
             case None:
@@ -465,9 +465,9 @@ class _Reader:
         for position, index in fold.operands(node, kept, reduced):
             self._need(node.args[position], index)
 
-    def _starts(self, starts: Node, row: Expr) -> Expr:
+    def _starts(self, starts: Node, row: ir.Expr) -> ir.Expr:
         self._sizes((segment_count(starts),))
-        self._need(starts, (add(row, ONE),))
+        self._need(starts, (ir.add(row, ir.ONE),))
         return self._need(starts, (row,))
 
     def _writes(self, node: Node, lowering: Writes) -> None:

@@ -28,24 +28,7 @@ from functools import partial, reduce
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.loopir import ir
-from graphc.loopir.operators import (
-    ACCUMULATE,
-    ACCUMULATE_MAXIMUM,
-    ACCUMULATE_MINIMUM,
-    ADD,
-    AND,
-    CASTS,
-    EQ,
-    GE,
-    ISFINITE,
-    LT,
-    MUL,
-    NEG,
-    SELECT,
-    Operator,
-)
-from graphc.loopir.visit import map_bodies, op_count, read_buffers, replace_vars, stored_buffers, stride
+from graphc.loopir import ir, operators, visit
 
 MOST_OPS = 64
 """The most operators of a number whose 0 is looked for."""
@@ -55,7 +38,7 @@ def add_where_chosen(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Statements in which no loop adds 0 everywhere but at one place."""
     result: list[ir.Stmt] = []
     for stmt in body:
-        inside = map_bodies(stmt, add_where_chosen)
+        inside = visit.map_bodies(stmt, add_where_chosen)
         added = _additions(inside) if isinstance(inside, ir.Loop) and inside.is_independent else ()
         result.extend(added or (inside,))
     return tuple(result)
@@ -66,11 +49,11 @@ def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
     values: dict[ir.Var, ir.Expr] = {}
     by_place: dict[ir.Expr, list[ir.Stmt]] = {}
     finite: dict[ir.Expr, None] = {}
-    stored = stored_buffers(loop.body)
+    stored = visit.stored_buffers(loop.body)
     for stmt in loop.body:
         if isinstance(stmt, ir.Let):
-            value = replace_vars(stmt.value, values)
-            if op_count(value) > MOST_OPS:
+            value = visit.replace_vars(stmt.value, values)
+            if visit.op_count(value) > MOST_OPS:
                 return ()
             values[stmt.var] = value
             continue
@@ -80,9 +63,9 @@ def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
         last = 0
         if step is None:
             return ()
-        for term in (replace_vars(term, values) for term in terms):
+        for term in (visit.replace_vars(term, values) for term in terms):
             found = _chosen(term, loop.var, step)
-            if found is None or not stored.isdisjoint(read_buffers([ir.Let(loop.var, term)])):
+            if found is None or not stored.isdisjoint(visit.read_buffers([ir.Let(loop.var, term)])):
                 return ()
             place, value, factors = found
             finite |= dict.fromkeys(factors)
@@ -92,19 +75,30 @@ def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
                 return ()  # two places may be one
             last = order
     added = tuple(
-        ir.If(ir.apply(AND, ir.apply(GE, place, loop.begin), ir.apply(LT, place, loop.size)), tuple(additions))
+        ir.If(
+            ir.apply(
+                operators.AND, ir.apply(operators.GE, place, loop.begin), ir.apply(operators.LT, place, loop.size)
+            ),
+            tuple(additions),
+        )
         for place, additions in by_place.items()
     )
     if not finite:
         return added
-    return (ir.If(reduce(partial(ir.apply, AND), (ir.apply(ISFINITE, factor) for factor in finite)), added, (loop,)),)
+    return (
+        ir.If(
+            reduce(partial(ir.apply, operators.AND), (ir.apply(operators.ISFINITE, factor) for factor in finite)),
+            added,
+            (loop,),
+        ),
+    )
 
 
-NEUTRAL = {ACCUMULATE: (), ACCUMULATE_MAXIMUM: ("-inf",), ACCUMULATE_MINIMUM: ("inf",)}
+NEUTRAL = {operators.ACCUMULATE: (), operators.ACCUMULATE_MAXIMUM: ("-inf",), operators.ACCUMULATE_MINIMUM: ("inf",)}
 """The steps that are known, with the numbers that change nothing; a sum's are computed in several ways (`_zero`)."""
 
 
-def _terms(stmt: ir.Store | ir.Set) -> tuple[Operator | None, list[ir.Expr]]:
+def _terms(stmt: ir.Store | ir.Set) -> tuple[operators.Operator | None, list[ir.Expr]]:
     """The step by which a statement changes a number, and what it takes into it, one after the other; no step where the
     statement does something else."""
     target = ir.Load(stmt.buffer, stmt.index) if isinstance(stmt, ir.Store) else stmt.var
@@ -116,12 +110,14 @@ def _terms(stmt: ir.Store | ir.Set) -> tuple[Operator | None, list[ir.Expr]]:
     return (step, terms[::-1]) if value == target else (None, [])
 
 
-def _addition(stmt: ir.Store | ir.Set, step: Operator, value: ir.Expr, at: Mapping[ir.Var, ir.Expr]) -> ir.Stmt:
+def _addition(
+    stmt: ir.Store | ir.Set, step: operators.Operator, value: ir.Expr, at: Mapping[ir.Var, ir.Expr]
+) -> ir.Stmt:
     """One step where names stand for these values."""
-    value = replace_vars(value, at)
+    value = visit.replace_vars(value, at)
     if isinstance(stmt, ir.Set):
         return ir.Set(stmt.var, ir.apply(step, stmt.var, value))
-    index = replace_vars(stmt.index, at)
+    index = visit.replace_vars(stmt.index, at)
     return ir.Store(stmt.buffer, index, ir.apply(step, ir.Load(stmt.buffer, index), value))
 
 
@@ -129,11 +125,11 @@ Factors: TypeAlias = frozenset[ir.Expr]
 """Numbers that have to be finite."""
 
 
-def _chosen(term: ir.Expr, var: ir.Var, step: Operator) -> tuple[ir.Expr, ir.Expr, Factors] | None:
+def _chosen(term: ir.Expr, var: ir.Var, step: operators.Operator) -> tuple[ir.Expr, ir.Expr, Factors] | None:
     """The iteration of a loop in which a term changes something, the term there, and the numbers that must be finite
     for this; None where there is no such iteration."""
-    for part in ir.subexpressions(term) if op_count(term) <= MOST_OPS else ():
-        if isinstance(part, ir.Apply) and part.op is EQ and part.args[0].dtype == ir.INDEX:
+    for part in ir.subexpressions(term) if visit.op_count(term) <= MOST_OPS else ():
+        if isinstance(part, ir.Apply) and part.op is operators.EQ and part.args[0].dtype == ir.INDEX:
             for one, other in (part.args, part.args[::-1]):
                 place = _place(one, other, var)
                 factors = None if place is None else _zero(term, part, NEUTRAL[step] or ZEROS)
@@ -145,9 +141,9 @@ def _chosen(term: ir.Expr, var: ir.Var, step: Operator) -> tuple[ir.Expr, ir.Exp
 
 def _place(counting: ir.Expr, number: ir.Expr, var: ir.Var) -> ir.Expr | None:
     """The iteration in which what counts with the loop is a number."""
-    if stride(counting, var, {}) != 1 or var in ir.subexpressions(number):
+    if visit.stride(counting, var, {}) != 1 or var in ir.subexpressions(number):
         return None
-    return ir.subtract(number, replace_vars(counting, {var: ir.ZERO}))
+    return ir.subtract(number, visit.replace_vars(counting, {var: ir.ZERO}))
 
 
 ZEROS = ("0", "0.0", "-0.0", "False")
@@ -163,23 +159,27 @@ def _zero(expr: ir.Expr, condition: ir.Expr, neutral: Sequence[str]) -> Factors 
         return NOTHING if expr.text in neutral else None
     if not isinstance(expr, ir.Apply):
         return None
-    if expr.op is SELECT:
+    if expr.op is operators.SELECT:
         fails = _zero(expr.args[0], condition, ZEROS)
         parts = [_zero(arg, condition, neutral) for arg in expr.args[1:]]
         return parts[1] if fails == NOTHING else _all(parts)
     if neutral is not ZEROS:
         return None
     parts = [_zero(arg, condition, neutral) for arg in expr.args]
-    if expr.op is AND:
+    if expr.op is operators.AND:
         return NOTHING if NOTHING in parts else None
     if (
-        expr.op is MUL
+        expr.op is operators.MUL
         and None in parts
         and (zero := next(filter(lambda part: part is not None, parts), None)) is not None
     ):
         (factor,) = (arg for arg, part in zip(expr.args, parts, strict=True) if part is None)
         return zero | {factor} if is_float(expr.dtype) else zero
-    return _all(parts) if expr.op in (ADD, MUL, NEG) or expr.op in CASTS.values() else None
+    return (
+        _all(parts)
+        if expr.op in (operators.ADD, operators.MUL, operators.NEG) or expr.op in operators.CASTS.values()
+        else None
+    )
 
 
 def _all(parts: Sequence[Factors | None]) -> Factors | None:
@@ -196,11 +196,11 @@ def _where_true(expr: ir.Expr, condition: ir.Expr) -> ir.Expr:
         return expr
     args = tuple(_where_true(arg, condition) for arg in expr.args)
     holds = isinstance(args[0], ir.Const) and args[0].text == "True"
-    if holds and expr.op in (SELECT, AND):
+    if holds and expr.op in (operators.SELECT, operators.AND):
         return args[1]
-    if holds and expr.op in CASTS.values():
+    if holds and expr.op in operators.CASTS.values():
         return ir.start_const("1", expr.dtype)
-    if expr.op is MUL:
+    if expr.op is operators.MUL:
         ones = [arg == ir.start_const("1", expr.dtype) for arg in args]
         if any(ones):
             return args[1] if ones[0] else args[0]

@@ -19,18 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.transform.abreast import DEAR, NOT_OF_VECTORS
-from graphc.loopir import ir
-from graphc.loopir.visit import (
-    all_expressions,
-    expressions,
-    map_bodies,
-    map_own_expressions,
-    read_buffers,
-    read_vars,
-    replace_vars,
-    stored_buffers,
-    stride,
-)
+from graphc.loopir import ir, visit
 from graphc.startup.record import replace
 
 FEW = 8
@@ -49,7 +38,7 @@ def functions_before_recurrences(body: Sequence[ir.Stmt], fresh: Callable[[str],
         elif isinstance(stmt, ir.Loop) and stmt.abreast:
             result.append(stmt)
         else:
-            result.append(map_bodies(stmt, lambda inner: functions_before_recurrences(inner, fresh)))
+            result.append(visit.map_bodies(stmt, lambda inner: functions_before_recurrences(inner, fresh)))
     return tuple(result)
 
 
@@ -61,21 +50,25 @@ def parted(loop: ir.Loop, fresh: Callable[[str], str]) -> tuple[ir.Loop, ir.Loop
     if not all(isinstance(stmt, ir.Let | ir.Set | ir.Store | ir.Note) for stmt in loop.body):
         return None
     waiting = {stmt.var for stmt in loop.body if isinstance(stmt, ir.Set)}
-    stored, values = stored_buffers(loop.body), dict[ir.Var, ir.Expr]()
+    stored, values = visit.stored_buffers(loop.body), dict[ir.Var, ir.Expr]()
     weights: dict[ir.Expr, int] = {}  # of names: the expressions in their written out values
     for stmt in loop.body:
         if isinstance(stmt, ir.Let):
             weight = sum(weights.get(part, 1) for part in ir.subexpressions(stmt.value))
-            depends = not waiting.isdisjoint(read_vars([stmt])) or not stored.isdisjoint(read_buffers([stmt]))
+            depends = not waiting.isdisjoint(visit.read_vars([stmt])) or not stored.isdisjoint(
+                visit.read_buffers([stmt])
+            )
             if depends or weight > LARGEST:
                 waiting.add(stmt.var)
             else:
-                values[stmt.var], weights[stmt.var] = replace_vars(stmt.value, values), weight
+                values[stmt.var], weights[stmt.var] = visit.replace_vars(stmt.value, values), weight
     stores = [stmt for stmt in loop.body if isinstance(stmt, ir.Store)]
     for store in stores:
-        index = replace_vars(store.index, values)
-        alone = sum(each.buffer == store.buffer for each in stores) == 1 and store.buffer not in read_buffers(loop.body)
-        if not alone or not waiting.isdisjoint(ir.subexpressions(index)) or stride(index, loop.var, {}) != 1:
+        index = visit.replace_vars(store.index, values)
+        alone = sum(each.buffer == store.buffer for each in stores) == 1 and store.buffer not in visit.read_buffers(
+            loop.body
+        )
+        if not alone or not waiting.isdisjoint(ir.subexpressions(index)) or visit.stride(index, loop.var, {}) != 1:
             continue
         value = dear(loop, store.buffer.dtype, values, waiting | {loop.var}, stored)
         if value is not None:
@@ -95,12 +88,12 @@ def dear(
     carried = waiting - {loop.var}
 
     def found(expr: ir.Expr) -> ir.Expr | None:
-        whole = replace_vars(expr, values)
+        whole = visit.replace_vars(expr, values)
         parts = [*ir.subexpressions(whole)]
         calls = [part.op for part in parts if isinstance(part, ir.Apply) and part.op.cost >= DEAR]
         loads = [part for part in parts if isinstance(part, ir.Load)]
         is_alone = carried.isdisjoint(parts) and stored.isdisjoint(load.buffer for load in loads)
-        is_in_order = loads and all(stride(load.index, loop.var, {}) in (0, 1) for load in loads)
+        is_in_order = loads and all(visit.stride(load.index, loop.var, {}) in (0, 1) for load in loads)
         if whole.dtype == dtype and is_alone and is_in_order and calls and NOT_OF_VECTORS.isdisjoint(calls):
             return whole
         return next((one for child in ir.children(expr) if (one := found(child)) is not None), None)
@@ -108,7 +101,7 @@ def dear(
     for stmt in loop.body:
         if isinstance(stmt, ir.Let) and stmt.var in values:
             continue
-        for expr in expressions(stmt):
+        for expr in visit.expressions(stmt):
             if (one := found(expr)) is not None:
                 return one
     return None
@@ -119,23 +112,23 @@ def taken_apart(
 ) -> tuple[ir.Loop, ir.Loop]:
     """A loop that stores the value of an element, and the loop that reads it there."""
     own = ir.Var(fresh(loop.var.name), ir.INDEX)
-    first = ir.Store(store.buffer, *(replace_vars(each, {loop.var: own}) for each in (store.index, store.value)))
+    first = ir.Store(store.buffer, *(visit.replace_vars(each, {loop.var: own}) for each in (store.index, store.value)))
     name = ir.Var(fresh("value"), store.value.dtype)
 
     def with_name(expr: ir.Expr) -> ir.Expr:
-        if replace_vars(expr, values) == store.value:
+        if visit.replace_vars(expr, values) == store.value:
             return name
         if isinstance(expr, ir.Apply):
             return replace(expr, args=tuple(map(with_name, expr.args)))
         return expr
 
     rest = [
-        stmt if isinstance(stmt, ir.Let) and stmt.var in values else map_own_expressions(stmt, with_name)
+        stmt if isinstance(stmt, ir.Let) and stmt.var in values else visit.map_own_expressions(stmt, with_name)
         for stmt in loop.body
     ]
     second = [ir.Let(name, ir.Load(store.buffer, store.index)), *rest]
-    used = {part for expr in all_expressions(second) for part in ir.subexpressions(expr)}
+    used = {part for expr in visit.all_expressions(second) for part in ir.subexpressions(expr)}
     while len(kept := [stmt for stmt in second if not isinstance(stmt, ir.Let) or stmt.var in used]) < len(second):
         second = kept
-        used = {part for expr in all_expressions(second) for part in ir.subexpressions(expr)}
+        used = {part for expr in visit.all_expressions(second) for part in ir.subexpressions(expr)}
     return replace(loop, var=own, body=(first,), conflicts=(), disjoint=()), replace(loop, body=tuple(second))

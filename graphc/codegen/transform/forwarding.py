@@ -27,36 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.merge_rows import resolved
-from graphc.loopir import ir
-from graphc.loopir.ir import (
-    ZERO,
-    Buffer,
-    Expr,
-    Load,
-    Loop,
-    Pointer,
-    Stmt,
-    Store,
-    Var,
-    convert,
-    int_value,
-    subexpressions,
-)
-from graphc.loopir.visit import (
-    all_expressions,
-    bodies,
-    effects,
-    expressions,
-    is_left,
-    map_bodies,
-    map_expressions,
-    map_own_expressions,
-    read_buffers,
-    replace_vars,
-    statements,
-    stored_buffers,
-    stride,
-)
+from graphc.loopir import ir, visit
 from graphc.startup.record import record, replace
 
 Fresh = Callable[[str], str]
@@ -65,9 +36,9 @@ Fresh = Callable[[str], str]
 def forward_stores(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements in which no temporary is written that is read only in the iterations of its stores; `fresh` gives
     names."""
-    changing = {stmt.var for stmt in statements(body) if isinstance(stmt, ir.Set)}
+    changing = {stmt.var for stmt in visit.statements(body) if isinstance(stmt, ir.Set)}
     result = _forwarded(body, {}, _Scope(frozenset(changing), fresh))
-    return without_stores(result, read_buffers(result))
+    return without_stores(result, visit.read_buffers(result))
 
 
 class _Scope:
@@ -102,15 +73,15 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
 
     for stmt, waiting in zip(body, awaited, strict=True):
         if alias:
-            stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
+            stmt = visit.map_expressions(stmt, lambda expr: visit.replace_vars(expr, alias))
         if stored and not isinstance(stmt, ir.Loop):
-            stmt = map_own_expressions(stmt, lambda expr: ir.rebuild(expr, value))
-        stmt = map_bodies(stmt, lambda inner: _forwarded(inner, values, scope))
+            stmt = visit.map_own_expressions(stmt, lambda expr: ir.rebuild(expr, value))
+        stmt = visit.map_bodies(stmt, lambda inner: _forwarded(inner, values, scope))
         if isinstance(stmt, ir.Let) and any(stmt.value in found.values() for found in stored.values()):
             alias[stmt.var] = stmt.value
             continue
         place = scope.position(stmt.index, values) if isinstance(stmt, ir.Store) else None
-        for buffer in stored_buffers([stmt]):
+        for buffer in visit.stored_buffers([stmt]):
             if found := {each: name for each, name in stored.pop(buffer, {}).items() if _differ(each, place)}:
                 stored[buffer] = found
         if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX:
@@ -136,9 +107,9 @@ def as_stored(value: ir.Expr) -> ir.Expr:
     """A stored value with the dtype of its buffer. Under CPython, literals and sizes are Python numbers, which do not
     wrap around and cannot be divided by zero as elements of a buffer can."""
     if isinstance(value, ir.Const):
-        return convert(value, value.dtype)
+        return ir.convert(value, value.dtype)
     loads = any(isinstance(part, ir.Load) for part in ir.subexpressions(value))
-    return convert(value, ir.INDEX) if value.dtype == ir.INDEX and not loads else value
+    return ir.convert(value, ir.INDEX) if value.dtype == ir.INDEX and not loads else value
 
 
 def label_of(value: ir.Expr) -> str:
@@ -153,7 +124,7 @@ def _read_later(body: Sequence[ir.Stmt]) -> list[frozenset[ir.Buffer]]:
     for stmt in reversed(body):
         result.append(later)
         if not isinstance(stmt, ir.Loop):
-            parts = (part for expr in expressions(stmt) for part in ir.subexpressions(expr))
+            parts = (part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr))
             later |= {part.buffer for part in parts if isinstance(part, ir.Load) and part.buffer.is_temporary}
     return result[::-1]
 
@@ -165,8 +136,10 @@ def without_stores(body: Sequence[ir.Stmt], read: Collection[ir.Buffer]) -> tupl
     for before in body:
         if isinstance(before, ir.Store) and before.buffer.is_temporary and before.buffer not in read:
             continue
-        stmt = map_bodies(before, lambda inner: without_stores(inner, read))
-        if stmt == before or not all(isinstance(each, ir.Let | ir.Note) for inner in bodies(stmt) for each in inner):
+        stmt = visit.map_bodies(before, lambda inner: without_stores(inner, read))
+        if stmt == before or not all(
+            isinstance(each, ir.Let | ir.Note) for inner in visit.bodies(stmt) for each in inner
+        ):
             result.append(stmt)
     return tuple(result)
 
@@ -178,32 +151,32 @@ def without_stores(body: Sequence[ir.Stmt], read: Collection[ir.Buffer]) -> tupl
 class Copy:
     """A loop that copies a whole temporary: `index` is the place of element `var`."""
 
-    source: Buffer
-    target: Buffer
-    index: Expr
-    var: Var
-    size: Expr
+    source: ir.Buffer
+    target: ir.Buffer
+    index: ir.Expr
+    var: ir.Var
+    size: ir.Expr
 
     @property
     def begin(self) -> int | None:
         """The place where the copy begins, if that is a literal."""
-        return int_value(replace_vars(self.index, {self.var: ZERO}))
+        return ir.int_value(visit.replace_vars(self.index, {self.var: ir.ZERO}))
 
 
-def elide_copies(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def elide_copies(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     """Statements without copies of temporaries that can be written where they go."""
-    reads = Counter(part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer))
+    reads = Counter(part.buffer for part in visit.all_expressions(body) if isinstance(part, ir.Load | ir.Pointer))
     return _written(body, {buffer for buffer, count in reads.items() if count == 1 and buffer.is_temporary})
 
 
-def _written(body: Sequence[Stmt], once: Collection[Buffer]) -> tuple[Stmt, ...]:
+def _written(body: Sequence[ir.Stmt], once: Collection[ir.Buffer]) -> tuple[ir.Stmt, ...]:
     copies = [read_copy(stmt) for stmt in body]
     if not any(copy is not None and copy.source in once for copy in copies):
-        return tuple(map_bodies(stmt, lambda inner: _written(inner, once)) for stmt in body)
+        return tuple(visit.map_bodies(stmt, lambda inner: _written(inner, once)) for stmt in body)
     before = _Before()
     for stmt, copy in zip(body, copies, strict=True):
         if copy is None or copy.source not in once or not _write_there(before, copy):
-            before.append(map_bodies(stmt, lambda inner: _written(inner, once)))
+            before.append(visit.map_bodies(stmt, lambda inner: _written(inner, once)))
     return tuple(before.statements)
 
 
@@ -212,17 +185,17 @@ class _Before:
     written. A search for a far place needs no walk."""
 
     def __init__(self) -> None:
-        self.statements: list[Stmt] = []
-        self.writes: dict[Var | Buffer, list[int]] = {}
-        self.reads: dict[Var | Buffer, list[int]] = {}
+        self.statements: list[ir.Stmt] = []
+        self.writes: dict[ir.Var | ir.Buffer, list[int]] = {}
+        self.reads: dict[ir.Var | ir.Buffer, list[int]] = {}
 
-    def append(self, stmt: Stmt) -> None:
-        for places, touched in zip((self.writes, self.reads), effects([stmt]), strict=True):
+    def append(self, stmt: ir.Stmt) -> None:
+        for places, touched in zip((self.writes, self.reads), visit.effects([stmt]), strict=True):
             for each in touched:
                 places.setdefault(each, []).append(len(self.statements))
         self.statements.append(stmt)
 
-    def divert(self, place: int, loop: Loop, source: Buffer, target: Buffer) -> None:
+    def divert(self, place: int, loop: ir.Loop, source: ir.Buffer, target: ir.Buffer) -> None:
         """Put a loop that writes `target` in place of the one that writes `source`."""
         self.statements[place] = loop
         del self.writes[source]
@@ -231,23 +204,28 @@ class _Before:
     def is_free(self, copy: Copy, place: int) -> bool:
         """True where a statement may write the target of a copy: none from there on reads it, or changes where it
         is."""
-        known = {part for part in subexpressions(copy.index) if isinstance(part, Var)} - {copy.var}
+        known = {part for part in ir.subexpressions(copy.index) if isinstance(part, ir.Var)} - {copy.var}
         changed = any(self.writes.get(var, [-1])[-1] >= place for var in known)
         if changed or self.reads.get(copy.target, [-1])[-1] >= place:
             return False
         written = self.writes.get(copy.target, [])
         later = (self.statements[each] for each in written[bisect_left(written, place) :])
-        return all(isinstance(stmt, Store) and _is_before(stmt, copy) for stmt in later)
+        return all(isinstance(stmt, ir.Store) and _is_before(stmt, copy) for stmt in later)
 
 
-def read_copy(stmt: Stmt) -> Copy | None:
+def read_copy(stmt: ir.Stmt) -> Copy | None:
     """A loop as a copy, if it is one."""
-    if not isinstance(stmt, Loop) or stmt.begin != ZERO or len(stmt.body) != 1 or not isinstance(stmt.body[0], Store):
+    if (
+        not isinstance(stmt, ir.Loop)
+        or stmt.begin != ir.ZERO
+        or len(stmt.body) != 1
+        or not isinstance(stmt.body[0], ir.Store)
+    ):
         return None
     store = stmt.body[0]
     match store.value:
-        case Load(source, index) if index == stmt.var and source != store.buffer:
-            if source.dtype == store.buffer.dtype and stride(store.index, stmt.var, {}) == 1:
+        case ir.Load(source, index) if index == stmt.var and source != store.buffer:
+            if source.dtype == store.buffer.dtype and visit.stride(store.index, stmt.var, {}) == 1:
                 return Copy(source, store.buffer, store.index, stmt.var, stmt.size)
     return None
 
@@ -260,20 +238,20 @@ def _write_there(before: _Before, copy: Copy) -> bool:
         return False
     (place,) = places
     loop = before.statements[place]
-    if not isinstance(loop, Loop) or (loop.begin, loop.size) != (ZERO, copy.size) or is_left(loop):
+    if not isinstance(loop, ir.Loop) or (loop.begin, loop.size) != (ir.ZERO, copy.size) or visit.is_left(loop):
         return False
-    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == copy.source]
+    stores = [stmt for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Store) and stmt.buffer == copy.source]
     if len(stores) != 1 or stores[0] not in loop.body or stores[0].index != loop.var:
         return False
     if not before.is_free(copy, place):
         return False
-    there = Store(copy.target, replace_vars(copy.index, {copy.var: loop.var}), stores[0].value)
+    there = ir.Store(copy.target, visit.replace_vars(copy.index, {copy.var: loop.var}), stores[0].value)
     body = tuple(there if stmt is stores[0] else stmt for stmt in loop.body)
     before.divert(place, replace(loop, body=body), copy.source, copy.target)
     return True
 
 
-def _is_before(store: Store, copy: Copy) -> bool:
+def _is_before(store: ir.Store, copy: Copy) -> bool:
     """True where an element is known to lie before what is copied."""
-    place = int_value(store.index)
+    place = ir.int_value(store.index)
     return place is not None and copy.begin is not None and place < copy.begin

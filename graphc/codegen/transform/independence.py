@@ -26,9 +26,7 @@ from collections import ChainMap, Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from graphc.loopir import ir
-from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, SUM_ERROR, Operator
-from graphc.loopir.visit import expressions, is_left, map_bodies, statements
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import record, replace
 
 Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"
@@ -52,7 +50,7 @@ def mark_independent(
         if isinstance(stmt, ir.Loop):
             result.append(mark_nest(stmt, begun, values))
         else:
-            result.append(map_bodies(stmt, lambda inner: mark_independent(inner, begun, values)))
+            result.append(visit.map_bodies(stmt, lambda inner: mark_independent(inner, begun, values)))
     return tuple(result)
 
 
@@ -93,7 +91,7 @@ class _Nest:
     __slots__ = ("begun", "names", "sets", "stored")
 
     def __init__(self, nest: ir.Loop, begun: Collection[ir.Var]) -> None:
-        inside = [*statements([nest])]
+        inside = [*visit.statements([nest])]
         self.stored = {stmt.buffer for stmt in inside if isinstance(stmt, ir.Store)}
         self.sets = {stmt.var for stmt in inside if isinstance(stmt, ir.Set)}
         self.names = self.sets | {stmt.var for stmt in inside if isinstance(stmt, ir.Let | ir.Loop)}
@@ -107,7 +105,7 @@ class _Nest:
         body = self.marked(loop.body, found, values, sizes)
         carried = [var for var in found.sets if var in self.begun]
         conflicts = None
-        if found.is_plain and not is_left(loop) and all(accumulations(carried, loop).values()):
+        if found.is_plain and not visit.is_left(loop) and all(accumulations(carried, loop).values()):
             conflicts = self.conflicts(loop.var, found)
         safepoint = loop.safepoint
         if safepoint is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
@@ -124,7 +122,7 @@ class _Nest:
         for stmt in body:
             if isinstance(stmt, ir.Store):
                 found.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
-            for expr in expressions(stmt):
+            for expr in visit.expressions(stmt):
                 found.accesses.extend(
                     Access(part.buffer, part.index, values, sizes)
                     for part in ir.subexpressions(expr)
@@ -140,7 +138,7 @@ class _Nest:
                     found.safepoint = found.safepoint or inner.safepoint
                     stmt = inner.loop
                 case ir.If():
-                    stmt = map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
+                    stmt = visit.map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
                 case ir.Let(var, value):
                     found.names.add(var)
                     if var.dtype == ir.INDEX:
@@ -160,7 +158,7 @@ class _Nest:
     def conflicts(self, var: ir.Var, inside: _Marked) -> tuple[ir.Buffer, ...]:
         """The buffers of which iterations have no regions of their own."""
         found: dict[ir.Buffer, set[Region]] = {}
-        written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, ir.Store)}
+        written = {stmt.buffer for stmt in visit.statements(inside.loop.body) if isinstance(stmt, ir.Store)}
         written.difference_update(inside.loop.disjoint)
         for each in inside.accesses:
             if each.buffer in written and found.get(each.buffer, True):
@@ -170,14 +168,14 @@ class _Nest:
         return tuple(buffer for buffer, regions in found.items() if not regions)
 
 
-def accumulations(variables: Collection[ir.Var], loop: ir.Loop) -> dict[ir.Var, Operator | None]:
+def accumulations(variables: Collection[ir.Var], loop: ir.Loop) -> dict[ir.Var, operators.Operator | None]:
     """For each of the scalars that a loop sets, the step that combines its values of two parts of the loop, or None
     where the loop uses it otherwise."""
-    found: dict[ir.Var, Operator | None] = dict.fromkeys(variables)
+    found: dict[ir.Var, operators.Operator | None] = dict.fromkeys(variables)
     refused: set[ir.Var] = set()
-    for stmt in statements(loop.body):
+    for stmt in visit.statements(loop.body):
         reads: Counter[ir.Var] = Counter()
-        for expr in expressions(stmt):
+        for expr in visit.expressions(stmt):
             count_reads(expr, found, reads)
         target = stmt.var if isinstance(stmt, ir.Set) and stmt.var in found else None
         refused.update(var for var in reads if var != target)
@@ -198,7 +196,7 @@ def count_reads(expr: ir.Expr, variables: Collection[ir.Var], reads: Counter[ir.
     pending = [expr]
     while pending:
         part = pending.pop()
-        if isinstance(part, ir.Apply) and part.op is SUM_ERROR and part.args[0] in variables:
+        if isinstance(part, ir.Apply) and part.op is operators.SUM_ERROR and part.args[0] in variables:
             pending.append(part.args[1])
         elif isinstance(part, ir.Var):
             if part in variables:
@@ -242,20 +240,20 @@ class Scope:
         expr, size = self.resolve(expr), self.resolve(size)
         if isinstance(expr, ir.Var):
             return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
-        if isinstance(expr, ir.Apply) and expr.op is ADD:
+        if isinstance(expr, ir.Apply) and expr.op is operators.ADD:
             return self.is_in_block(expr.args[0], expr.args[1], size)
-        if isinstance(expr, ir.Apply) and expr.op is FLOORDIV and (ir.int_value(expr.args[1]) or 0) > 0:
+        if isinstance(expr, ir.Apply) and expr.op is operators.FLOORDIV and (ir.int_value(expr.args[1]) or 0) > 0:
             scaled = ir.multiply(size, expr.args[1])
             return self.is_within(expr.args[0], size) or self.is_within(expr.args[0], scaled)
         low, high = ir.int_value(expr), ir.int_value(size)
         if low is not None:
             return high is not None and 0 <= low < high
-        return isinstance(expr, ir.Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
+        return isinstance(expr, ir.Apply) and expr.op is operators.MOD and self.resolve(expr.args[1]) == size
 
     def is_at_most(self, iterations: ir.Expr, size: ir.Expr) -> bool:
         """True where a loop's number of iterations is known to be no more than a size."""
         iterations, most = self.resolve(iterations), ir.most_iterations_in_block(iterations)
-        if isinstance(iterations, ir.Apply) and iterations.op is MINIMUM:
+        if isinstance(iterations, ir.Apply) and iterations.op is operators.MINIMUM:
             return any(self.is_at_most(part, size) for part in iterations.args)
         return iterations == size or (most is not None and ir.integer(most) == size)
 
@@ -276,13 +274,13 @@ class Scope:
             yield ()
         if not isinstance(position, ir.Apply) or position.dtype != ir.INDEX:
             return
-        if position.op is MUL:
+        if position.op is operators.MUL:
             yield from self.scaled(*position.args)
-        if position.op is not ADD:
+        if position.op is not operators.ADD:
             return
         for base, rest in (position.args, position.args[::-1]):
             row = self.resolve(base)
-            if isinstance(row, ir.Apply) and row.op is MUL:
+            if isinstance(row, ir.Apply) and row.op is operators.MUL:
                 for outer, size in (row.args, row.args[::-1]):
                     if self.is_within(rest, size):
                         if self.resolve(rest) == self.loop and self.is_constant(size):
@@ -296,7 +294,7 @@ class Scope:
         if self.is_given(expr):
             return True
         expr = self.resolve(expr)
-        if isinstance(expr, ir.Apply) and expr.op is MUL:
+        if isinstance(expr, ir.Apply) and expr.op is operators.MUL:
             return all(map(self.is_size, expr.args))
         value = ir.int_value(expr)
         return value > 0 if value is not None else self.is_given(expr)
@@ -332,7 +330,7 @@ class Scope:
 
 def terms(total: ir.Expr) -> Counter[ir.Expr]:
     """The terms of a sum, each with the number of times that it is added."""
-    if isinstance(total, ir.Apply) and total.op is ADD:
+    if isinstance(total, ir.Apply) and total.op is operators.ADD:
         result = terms(total.args[0])
         result.update(terms(total.args[1]))
         return result

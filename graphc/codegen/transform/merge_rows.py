@@ -24,19 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from graphc.loopir import ir
-from graphc.loopir.ir import safepoint_in_blocks
-from graphc.loopir.visit import (
-    expressions,
-    independent,
-    map_bodies,
-    op_count,
-    read_buffers,
-    read_vars,
-    stored_buffers,
-    stride,
-    with_values,
-)
+from graphc.loopir import ir, visit
 from graphc.startup.record import record, replace
 
 MOST_OPS = 160
@@ -65,7 +53,7 @@ class Pass:
 
 def merge_rows(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Statements in whose outermost loops those along a row are merged."""
-    return tuple(map_bodies(stmt, _merged if isinstance(stmt, ir.Loop) else merge_rows) for stmt in body)
+    return tuple(visit.map_bodies(stmt, _merged if isinstance(stmt, ir.Loop) else merge_rows) for stmt in body)
 
 
 def _merged(body: Iterable[ir.Stmt]) -> tuple[ir.Stmt, ...]:
@@ -78,7 +66,7 @@ def _merged(body: Iterable[ir.Stmt]) -> tuple[ir.Stmt, ...]:
             if both is not None:
                 result[last:] = both
                 continue
-        result.append(stmt if read_pass(stmt) is not None else map_bodies(stmt, _merged))
+        result.append(stmt if read_pass(stmt) is not None else visit.map_bodies(stmt, _merged))
     return tuple(result)
 
 
@@ -100,7 +88,7 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
         before, after = loop.body[: inner[0]], loop.body[inner[0] + 1 :]
         found = Pass(length, iterations.body, iterations.var, loop.var, before, after)
     outside = (*found.before, *found.after)
-    if not all(isinstance(stmt, ir.Let | ir.Set | ir.Note) for stmt in outside) or read_buffers(outside):
+    if not all(isinstance(stmt, ir.Let | ir.Set | ir.Note) for stmt in outside) or visit.read_buffers(outside):
         return None
     elements = all(isinstance(stmt, ir.Let | ir.Set | ir.Store | ir.Note) for stmt in found.iteration)
     return found if elements and adds_up(found.iteration) else None
@@ -109,7 +97,9 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
 def adds_up(iteration: Sequence[ir.Stmt]) -> bool:
     """True where the names that an iteration sets are accumulated and not read otherwise."""
     for var in {stmt.var for stmt in iteration if isinstance(stmt, ir.Set)}:
-        reads = sum(part == var for stmt in iteration for expr in expressions(stmt) for part in ir.subexpressions(expr))
+        reads = sum(
+            part == var for stmt in iteration for expr in visit.expressions(stmt) for part in ir.subexpressions(expr)
+        )
         steps = [stmt.value for stmt in iteration if isinstance(stmt, ir.Set) and stmt.var == var]
         step = steps[0]
         known = isinstance(step, ir.Apply) and step.op.accumulates and step.args[0] == var
@@ -127,9 +117,11 @@ def _merge(first_and_between: Sequence[ir.Stmt], loop: ir.Loop) -> list[ir.Stmt]
     up: list[ir.Stmt] = []
     stay: list[ir.Stmt] = []
     for stmt in between:
-        if isinstance(stmt, ir.Note) or (isinstance(stmt, ir.Let | ir.Set) and independent([stmt], [head, *stay])):
+        if isinstance(stmt, ir.Note) or (
+            isinstance(stmt, ir.Let | ir.Set) and visit.independent([stmt], [head, *stay])
+        ):
             up.append(stmt)
-        elif isinstance(stmt, ir.Check | ir.If | ir.Break) or not independent([stmt], [loop]):
+        elif isinstance(stmt, ir.Check | ir.If | ir.Break) or not visit.independent([stmt], [loop]):
             return None
         else:
             stay.append(stmt)
@@ -142,20 +134,20 @@ def may_merge(first: Pass, then: Pass) -> bool:
         return False
     bodies = [(*each.before, *each.iteration, *each.after) for each in (first, then)]
     results = [{stmt.var for stmt in body if isinstance(stmt, ir.Set)} for body in bodies]
-    if results[0] & (read_vars(bodies[1]) | results[1]) or results[1] & read_vars(bodies[0]):
+    if results[0] & (visit.read_vars(bodies[1]) | results[1]) or results[1] & visit.read_vars(bodies[0]):
         return False
-    touched = [read_buffers(body) | stored_buffers(body) for body in bodies]
-    written = stored_buffers(bodies[0]) | stored_buffers(bodies[1])
+    touched = [visit.read_buffers(body) | visit.stored_buffers(body) for body in bodies]
+    written = visit.stored_buffers(bodies[0]) | visit.stored_buffers(bodies[1])
     common = touched[0] & touched[1] & written
     places: dict[ir.Buffer, ir.Expr] = {}
     for buffer, place in (*accesses(first), *accesses(then)):
-        if buffer in common and (stride(place, PLACE, {}) != 1 or places.setdefault(buffer, place) != place):
+        if buffer in common and (visit.stride(place, PLACE, {}) != 1 or places.setdefault(buffer, place) != place):
             return False
     return True
 
 
 def ops_of(iteration: Sequence[ir.Stmt]) -> int:
-    return sum(op_count(expr) for stmt in iteration for expr in expressions(stmt))
+    return sum(visit.op_count(expr) for stmt in iteration for expr in visit.expressions(stmt))
 
 
 def accesses(each: Pass) -> Iterator[tuple[ir.Buffer, ir.Expr]]:
@@ -169,7 +161,7 @@ def accesses(each: Pass) -> Iterator[tuple[ir.Buffer, ir.Expr]]:
     for stmt in each.iteration:
         if isinstance(stmt, ir.Store):
             yield stmt.buffer, position(stmt.index)
-        for expr in expressions(stmt):
+        for expr in visit.expressions(stmt):
             yield from (
                 (part.buffer, position(part.index)) for part in ir.subexpressions(expr) if isinstance(part, ir.Load)
             )
@@ -187,7 +179,7 @@ def resolved(expr: ir.Expr, values: Mapping[ir.Var, ir.Expr]) -> ir.Expr:
 def joined(first: Pass, then: Pass) -> ir.Loop:
     """The loop of two passes."""
     if first.block is None and then.block is None:
-        iteration = (*first.iteration, *with_values(then.iteration, {then.var: first.var}))
+        iteration = (*first.iteration, *visit.with_values(then.iteration, {then.var: first.var}))
         return ir.Loop(first.var, first.length, iteration, safepoint=first.safepoint or then.safepoint)
     main = first if first.block is not None else then
     assert main.block is not None
@@ -199,7 +191,7 @@ def joined(first: Pass, then: Pass) -> ir.Loop:
     inner = ir.Loop(main.var, ir.iterations_in_block(main.length, main.block), iteration)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
-    safepoint = safepoint_in_blocks(first.safepoint or then.safepoint, ir.BLOCK)
+    safepoint = ir.safepoint_in_blocks(first.safepoint or then.safepoint, ir.BLOCK)
     return ir.Loop(main.block, ir.blocks_of(main.length), (*before, inner, *after), safepoint=safepoint)
 
 
@@ -209,5 +201,5 @@ def in_blocks(each: Pass, block: ir.Var, var: ir.Var) -> Pass:
     if each.block is None:
         return replace(each, block=block, var=var, iteration=(ir.Let(each.var, place), *each.iteration))
     names = {each.block: block, each.var: var}
-    parts = (tuple(with_values(part, names)) for part in (each.iteration, each.before, each.after))
+    parts = (tuple(visit.with_values(part, names)) for part in (each.iteration, each.before, each.after))
     return Pass(each.length, next(parts), var, block, next(parts), next(parts))

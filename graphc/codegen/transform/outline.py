@@ -77,20 +77,8 @@ from graphc.codegen.transform.outline_regions import (
 from graphc.codegen.transform.parallelize import copy_stride, describe_work, most_copies, stream_of
 from graphc.codegen.transform.safepoints import poll_together
 from graphc.codegen.transform.simplify import drop_unused
-from graphc.loopir import ir
-from graphc.loopir.ir import add_with_error
-from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
+from graphc.loopir import ir, operators, visit
 from graphc.loopir.syntax import Names, text_of
-from graphc.loopir.visit import (
-    bodies,
-    expressions,
-    map_bodies,
-    map_own_expressions,
-    moved_buffers,
-    read_buffers,
-    statements,
-    with_bodies,
-)
 from graphc.startup.record import fresh, record, replace
 
 # --- equal parts ------------------------------------------------------------------------------------------------------
@@ -112,12 +100,12 @@ class Interface:
 def interface(part: Part) -> Interface:
     """The operands of a part, in the order in which it names them; the key holds numbers in place of names."""
     spelling = Spelling()
-    for stmt in statements(part.body):
+    for stmt in visit.statements(part.body):
         spelling.statement(stmt)
     for var in part.results:
         spelling.name(var)
     own = {BEGIN, END, COPIED}
-    own |= {stmt.var for stmt in statements(part.body) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
+    own |= {stmt.var for stmt in visit.statements(part.body) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
     operands = tuple(operand for operand in spelling.numbers if operand not in own)
     return Interface(operands, tuple(spelling.literals), (part.shares is not None, *spelling.key))
 
@@ -149,7 +137,7 @@ class Spelling:
                 self.key += (len(then), len(orelse))
             case ir.Invoke(function) | ir.Launch(function):
                 self.key.append(function)
-        for expr in expressions(stmt):
+        for expr in visit.expressions(stmt):
             self.expression(expr, may_lift(stmt))
 
     def expression(self, expr: ir.Expr, lift: bool) -> None:
@@ -207,8 +195,8 @@ def with_literals(body: Iterable[ir.Stmt], values: Mapping[int, ir.Var]) -> Iter
 
     def changed(stmt: ir.Stmt) -> ir.Stmt:
         if may_lift(stmt):
-            stmt = map_own_expressions(stmt, lambda expr: ir.rebuild(expr, change))
-        return map_bodies(stmt, lambda inner: tuple(map(changed, inner)))
+            stmt = visit.map_own_expressions(stmt, lambda expr: ir.rebuild(expr, change))
+        return visit.map_bodies(stmt, lambda inner: tuple(map(changed, inner)))
 
     return map(changed, body) if values else body
 
@@ -250,7 +238,7 @@ def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outl
     """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many,
     where they are large or where threads may share them."""
     parts = {} if policy == "never" else find_parts(body, policy == "always")
-    caller = Caller(names, read_buffers(body) if parts else ())
+    caller = Caller(names, visit.read_buffers(body) if parts else ())
     parts = {path: caller.asking_together(part) for path, part in parts.items()}
     calls = call_parts(caller, parts)
     launches = {  # what chunks left is combined there, too
@@ -294,9 +282,9 @@ def with_calls(
         elif place in around:
             inside = [
                 with_calls(inner, parts, calls, alone, (*within, place, number))
-                for number, inner in enumerate(bodies(stmt))
+                for number, inner in enumerate(visit.bodies(stmt))
             ]
-            kept.append(with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, ir.Loop) else stmt, inside))
+            kept.append(visit.with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, ir.Loop) else stmt, inside))
         elif not (place in runs or (isinstance(stmt, ir.Let | ir.Set) and stmt.var in moved)):
             kept.append(stmt)
     return tuple(kept)
@@ -366,7 +354,7 @@ class Caller:
             begins = {length: ir.Var(self.names.fresh("mine"), ir.INDEX) for length in dict.fromkeys(lengths.values())}
             body = (
                 *(ir.Let(begin, ir.multiply(place, length)) for length, begin in begins.items()),
-                *moved_buffers(body, {buffer: (buffer, begins[length]) for buffer, length in lengths.items()}),
+                *visit.moved_buffers(body, {buffer: (buffer, begins[length]) for buffer, length in lengths.items()}),
             )
         function = ir.Function(self.names.fresh(f"{part.kind}_{part.note.subject}"), params, body, part.note.text)
         self.functions.append(function)
@@ -396,7 +384,7 @@ class Caller:
         if part.shares is None or not part.code:
             return part
         flag = self.flag()
-        goes_on = ir.Check(ir.apply(EQ, ir.Load(flag.buffer, flag.index), ir.ZERO), part.code)
+        goes_on = ir.Check(ir.apply(operators.EQ, ir.Load(flag.buffer, flag.index), ir.ZERO), part.code)
         return replace(part, body=(goes_on, *poll_together(part.body, flag)))
 
     def flag(self) -> ir.Pointer:
@@ -431,7 +419,7 @@ class Caller:
         terms = dict(zip(part.results, partials, strict=True))
         combined: list[ir.Stmt] = []
         for var, error in shares.errors.items():
-            combined += add_with_error(var, error, terms.pop(var))
+            combined += ir.add_with_error(var, error, terms.pop(var))
         combined += (ir.Set(var, ir.apply(shares.steps[var], var, term)) for var, term in terms.items())
         if combined:
             yield ir.Loop(iteration, chunks_of(count, chunk), tuple(combined), conflicts=())
@@ -445,7 +433,7 @@ class Caller:
         if stream is None:
             return arguments
         self.launches[-1] += f"; {stream.fills.name} {NONTEMPORAL} where it is large"
-        words = {stream.fills: FILLS, stream.reads: READS}
+        words = {stream.fills: operators.FILLS, stream.reads: operators.READS}
         marked = (
             ir.apply(words[operand], pointer) if operand in words else pointer
             for operand, pointer in zip(used.operands, arguments, strict=False)
@@ -467,18 +455,20 @@ class Caller:
         assert shares is not None and count is not None
         targets = {buffer: target for buffer, (target, _) in shares.sums.items()}
         most, shared, iteration = (ir.Var(self.names.fresh(name), ir.INDEX) for name in ("most", "shared", "part"))
-        yield ir.Let(most, ir.apply(MAXIMUM, most_copies((target, count) for target in targets.values()), ir.ONE))
-        yield ir.Let(chunk, ir.apply(MAXIMUM, size, chunks_of(count, most)))
-        yield ir.Let(shared, ir.apply(SELECT, ir.apply(GT, count, chunk), count, ir.ZERO))
+        yield ir.Let(
+            most, ir.apply(operators.MAXIMUM, most_copies((target, count) for target in targets.values()), ir.ONE)
+        )
+        yield ir.Let(chunk, ir.apply(operators.MAXIMUM, size, chunks_of(count, most)))
+        yield ir.Let(shared, ir.apply(operators.SELECT, ir.apply(operators.GT, count, chunk), count, ir.ZERO))
         if part.columns is None:
             yield ir.Invoke(function.name, (shared, count, *arguments, chunk, ir.ZERO, *outs))
         else:
-            columns = ir.apply(SELECT, ir.apply(GT, shared, ir.ZERO), ir.ZERO, part.columns.extent)
-            part_of_row = ir.apply(COLUMNS, columns, part.columns.work)
+            columns = ir.apply(operators.SELECT, ir.apply(operators.GT, shared, ir.ZERO), ir.ZERO, part.columns.extent)
+            part_of_row = ir.apply(operators.COLUMNS, columns, part.columns.work)
             yield ir.Launch(function.name, columns, part_of_row, (*arguments, chunk, ir.ZERO, *outs))
         begins = self.copy_places(targets, part.at_once, most)
         replaced = dict(zip(used.operands, arguments, strict=False)) | begins
-        copied = ir.apply(MINIMUM, shared, ir.ONE)
+        copied = ir.apply(operators.MINIMUM, shared, ir.ONE)
         operands = (*(replaced[operand] for operand in used.operands), *arguments[len(used.operands) :])
         yield ir.Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
         for length, buffers in by_length(shares).items():
@@ -534,4 +524,4 @@ class Caller:
 
 def chunks_of(count: ir.Expr, size: ir.Expr) -> ir.Expr:
     """The number of chunks of a size that a loop has."""
-    return ir.apply(BLOCKS, count, size)
+    return ir.apply(operators.BLOCKS, count, size)

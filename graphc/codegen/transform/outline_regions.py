@@ -16,19 +16,7 @@ from graphc.arrays.dtypes import itemsize
 from graphc.codegen.threads.settings import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, instead_of_columns, neutral, shares_of, targets_of
 from graphc.codegen.transform.simplify import inline_once
-from graphc.loopir import ir, operators
-from graphc.loopir.operators import BLOCKS, GT, MINIMUM, SELECT
-from graphc.loopir.visit import (
-    all_expressions,
-    bodies,
-    defined,
-    in_line,
-    map_bodies,
-    op_count,
-    own_expressions,
-    read_vars,
-    statements,
-)
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import record, replace
 
 OUTLINE_ABOVE = 12
@@ -108,7 +96,7 @@ def find_parts(
     are many; blocks where they are large; and those of branches and of loops around nests. `begun`: the scalars that
     have a value before `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are
     many nests around."""
-    are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
+    are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in visit.in_line(body)) > OUTLINE_ABOVE
     ops = sum(map(scalar_ops, body))
     parts = find_nests(body, begun)
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
@@ -123,7 +111,7 @@ def find_parts(
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
     found = {(*within, place): part for place, part in parts.items() if place not in around}
     for place in around:
-        for number, inner in enumerate(bodies(body[place])):
+        for number, inner in enumerate(visit.bodies(body[place])):
             of_branch = are_many and isinstance(body[place], ir.If)
             found |= find_parts(inner, always, known, (*within, place, number), of_branch)
     return found
@@ -135,7 +123,10 @@ def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
     if part.shares is not None or part.extent is None:
         return part
     limits: dict[ir.Var, ir.Let] = {}
-    pending = [*read_vars(part.body), *(each for each in ir.subexpressions(part.extent) if isinstance(each, ir.Var))]
+    pending = [
+        *visit.read_vars(part.body),
+        *(each for each in ir.subexpressions(part.extent) if isinstance(each, ir.Var)),
+    ]
     while pending:
         var = pending.pop()
         if var in known and var not in limits:
@@ -154,7 +145,7 @@ def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
 def limits_of(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Let]:
     """Return integers of a kernel that are computed of its parameters and of one another alone. A function may compute
     those anywhere; of others a function of scalars may have the only value."""
-    made, named = defined(body), dict[ir.Var, ir.Let]()
+    made, named = visit.defined(body), dict[ir.Var, ir.Let]()
     for stmt in body:
         if not isinstance(stmt, ir.Let) or stmt.var.dtype != ir.INDEX:
             continue
@@ -172,7 +163,7 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
         return isinstance(stmt, ir.If)
     if is_of_columns(stmt) or is_of_blocks(stmt):
         return True
-    loops = [inner for inner in in_line(stmt.body) if isinstance(inner, ir.Loop)]
+    loops = [inner for inner in visit.in_line(stmt.body) if isinstance(inner, ir.Loop)]
     if len(loops) < least:
         return any(inner.conflicts is None and is_around(least, inner, None, begun) for inner in loops)
     return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= LEAST_NESTS
@@ -180,7 +171,7 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
 
 def is_large(body: Sequence[ir.Stmt]) -> bool:
     """True where statements are a function's worth of operators."""
-    return sum(map(op_count, own_expressions(statements(body)))) > LARGE_OPS
+    return sum(map(visit.op_count, visit.own_expressions(visit.statements(body)))) > LARGE_OPS
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
@@ -194,7 +185,7 @@ def is_of_columns(loop: ir.Loop) -> bool:
 
 def is_of_blocks(loop: ir.Loop) -> bool:
     """True where a loop goes by blocks, of each of which a function makes something that loops then read."""
-    by_blocks = isinstance(loop.size, ir.Apply) and loop.size.op is BLOCKS
+    by_blocks = isinstance(loop.size, ir.Apply) and loop.size.op is operators.BLOCKS
     return by_blocks and any(isinstance(stmt, ir.Invoke) for stmt in loop.body)
 
 
@@ -204,7 +195,7 @@ def all_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var]) -> Iterator[Pa
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     for stmt in body:
         if isinstance(stmt, ir.If):
-            for branch in bodies(stmt):
+            for branch in visit.bodies(stmt):
                 yield from all_nests(branch, known)
 
 
@@ -222,7 +213,9 @@ def find_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var] = ()) -> dict[
             continue
         carried = [var for var in set_vars(stmt.body) if var in outer]
         codes = {
-            inner.code for inner in statements(stmt.body) if isinstance(inner, ir.Check | ir.Invoke) and inner.code
+            inner.code
+            for inner in visit.statements(stmt.body)
+            if isinstance(inner, ir.Check | ir.Invoke) and inner.code
         }
         if starts.keys() >= set(carried) and len(codes) <= 1:
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
@@ -263,12 +256,12 @@ def of_columns(loop: ir.Loop, note: ir.Note, inner: ir.Loop, columns: Shares, ro
     if rows is None:
         part = replace(inner, size=END, begin=BEGIN)
         return Part((replace(loop, body=(*loop.body[:-1], part)),), (), note, inner.size, 0, columns)
-    by_rows = ir.apply(GT, COPIED, ir.ZERO)
+    by_rows = ir.apply(operators.GT, COPIED, ir.ZERO)
     limits = (
-        ir.Let(FIRST, ir.apply(SELECT, by_rows, BEGIN, ir.ZERO)),
-        ir.Let(LAST, ir.apply(SELECT, by_rows, END, loop.size)),
-        ir.Let(LEFT, ir.apply(SELECT, by_rows, ir.ZERO, BEGIN)),
-        ir.Let(RIGHT, ir.apply(SELECT, by_rows, inner.size, END)),
+        ir.Let(FIRST, ir.apply(operators.SELECT, by_rows, BEGIN, ir.ZERO)),
+        ir.Let(LAST, ir.apply(operators.SELECT, by_rows, END, loop.size)),
+        ir.Let(LEFT, ir.apply(operators.SELECT, by_rows, ir.ZERO, BEGIN)),
+        ir.Let(RIGHT, ir.apply(operators.SELECT, by_rows, inner.size, END)),
     )
     part = replace(inner, size=RIGHT, begin=LEFT)
     nest = replace(loop, size=LAST, body=(*loop.body[:-1], part), begin=FIRST)
@@ -283,7 +276,7 @@ def wants_strips(inner: ir.Loop) -> bool:
     size = ir.int_value(inner.size)
     if size is not None and size <= MOST_COLUMNS:
         return False
-    loads = {expr for expr in all_expressions(inner.body) if isinstance(expr, ir.Load)}
+    loads = {expr for expr in visit.all_expressions(inner.body) if isinstance(expr, ir.Load)}
     stores = {stmt for stmt in inner.body if isinstance(stmt, ir.Store)}
     by_column = {each.buffer for each in loads | stores if each.index == inner.var}
     return sum(itemsize(buffer.dtype) for buffer in by_column) > MOST_COLUMN_BYTES
@@ -294,10 +287,10 @@ def in_strips(nest: ir.Loop, part: ir.Loop) -> ir.Loop:
     length = ir.integer(MOST_COLUMNS)
     limits = (
         ir.Let(STRIP_BEGIN, ir.add(part.begin, ir.multiply(STRIP, length))),
-        ir.Let(STRIP_END, ir.apply(MINIMUM, part.size, ir.add(STRIP_BEGIN, length))),
+        ir.Let(STRIP_END, ir.apply(operators.MINIMUM, part.size, ir.add(STRIP_BEGIN, length))),
     )
     rows = replace(nest, body=(*nest.body[:-1], replace(part, begin=STRIP_BEGIN, size=STRIP_END)))
-    return ir.Loop(STRIP, ir.apply(BLOCKS, ir.subtract(part.size, part.begin), length), (*limits, rows))
+    return ir.Loop(STRIP, ir.apply(operators.BLOCKS, ir.subtract(part.size, part.begin), length), (*limits, rows))
 
 
 def filling(shares: Shares) -> Iterator[ir.Loop]:
@@ -320,7 +313,7 @@ def find_blocks(body: Sequence[ir.Stmt], least: int) -> dict[int, Part]:
     parts: dict[int, Part] = {}
     readers: dict[ir.Var, int] = {}
     for place, stmt in enumerate(body):
-        readers.update(dict.fromkeys(read_vars([stmt]), place))
+        readers.update(dict.fromkeys(visit.read_vars([stmt]), place))
     run: list[ir.Stmt] = []
     ops = 0
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
@@ -347,7 +340,7 @@ def goes_on(body: Sequence[ir.Stmt], place: int) -> bool:
 
 def scalar_ops(stmt: ir.Stmt) -> int:
     """The operators of a scalar that is named or stored; 0 of any other statement."""
-    return op_count(stmt.value) if isinstance(stmt, ir.Let | ir.Store) else 0
+    return visit.op_count(stmt.value) if isinstance(stmt, ir.Let | ir.Store) else 0
 
 
 def remarks(body: Sequence[ir.Stmt]) -> Iterator[ir.Note]:
@@ -367,7 +360,7 @@ def accumulators(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Set]:
     the outermost loops and in no branch, before which nothing reads them."""
     starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, ir.Set)]
     started = Counter(stmt.var for _, stmt in starts)
-    inside = Counter(var for stmt in body for inner in bodies(stmt) for var in set_vars(inner))
+    inside = Counter(var for stmt in body for inner in visit.bodies(stmt) for var in set_vars(inner))
     return {
         stmt.var: stmt
         for place, stmt in starts
@@ -386,18 +379,18 @@ def is_set_before_read(var: ir.Var, body: Sequence[ir.Stmt]) -> bool:
     for stmt in body:
         if isinstance(stmt, ir.Loop) and var in set_vars(stmt.body):
             return True
-        if var in read_vars([stmt]):
+        if var in visit.read_vars([stmt]):
             return False
     return False
 
 
 def set_vars(body: Sequence[ir.Stmt]) -> dict[ir.Var, None]:
     """The names that statements set, in order."""
-    return dict.fromkeys(stmt.var for stmt in statements(body) if isinstance(stmt, ir.Set))
+    return dict.fromkeys(stmt.var for stmt in visit.statements(body) if isinstance(stmt, ir.Set))
 
 
 def with_code(body: Sequence[ir.Stmt], code: int) -> tuple[ir.Stmt, ...]:
     """Statements whose checks have another number."""
     fails = (isinstance(stmt, ir.Check | ir.Invoke) and stmt.code > 0 for stmt in body)
     numbered = (replace(stmt, code=code) if fail else stmt for stmt, fail in zip(body, fails, strict=True))
-    return tuple(map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)
+    return tuple(visit.map_bodies(stmt, lambda inner: with_code(inner, code)) for stmt in numbered)

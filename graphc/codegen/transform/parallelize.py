@@ -33,10 +33,7 @@ from graphc.arrays.dtypes import highest, is_float, itemsize, lowest
 from graphc.codegen.threads.settings import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulations, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
-from graphc.loopir import ir, operators
-from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value, start_const
-from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, SUM_ERROR, Operator
-from graphc.loopir.visit import all_expressions, expressions, in_line, is_left, statements
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import fresh, record, replace
 
 COLUMNS_SHARE = 32
@@ -46,16 +43,16 @@ of them, by a tenth where they are long and twice as fast where they are short."
 
 def targets_of(stmt: ir.Stmt) -> dict[ir.Buffer, ir.Target]:
     """The buffers that a statement writes and that may be copied."""
-    stores = (inner for inner in statements([stmt]) if isinstance(inner, ir.Store))
+    stores = (inner for inner in visit.statements([stmt]) if isinstance(inner, ir.Store))
     return {store.buffer: store.buffer.target for store in stores if store.buffer.target is not None}
 
 
-def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer, Operator]:
+def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer, operators.Operator]:
     """Return the `targets` that a loop only adds into, each with the step."""
-    steps: dict[ir.Buffer, Operator | None] = {}
+    steps: dict[ir.Buffer, operators.Operator | None] = {}
     other_reads: Counter[ir.Buffer] = Counter()  # than by the steps themselves
-    for stmt in statements(loop.body):
-        parts = (part for expr in expressions(stmt) for part in ir.subexpressions(expr))
+    for stmt in visit.statements(loop.body):
+        parts = (part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr))
         other_reads.update(part.buffer for part in parts if isinstance(part, ir.Load) and part.buffer in targets)
         if isinstance(stmt, ir.Store) and stmt.buffer in targets:
             other_reads[stmt.buffer] -= 1
@@ -64,7 +61,7 @@ def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer,
     return {buffer: step for buffer, step in steps.items() if step is not None and not other_reads[buffer]}
 
 
-def step_of(stmt: ir.Store) -> Operator | None:
+def step_of(stmt: ir.Store) -> operators.Operator | None:
     """The operator by which a store adds to the element that it overwrites; None of any other store."""
     match stmt.value:
         case ir.Apply(op, (before, _)) if op.neutral:
@@ -75,7 +72,7 @@ def step_of(stmt: ir.Store) -> Operator | None:
     return None
 
 
-def neutral(step: Operator, dtype: str) -> ir.Const:
+def neutral(step: operators.Operator, dtype: str) -> ir.Const:
     """The neutral element of a step: of sums the negative zero, which keeps the sign of zeros."""
     match step.neutral:
         case "one":
@@ -86,7 +83,7 @@ def neutral(step: Operator, dtype: str) -> ir.Const:
             text = lowest(dtype)
         case _:
             text = "-0.0"
-    return start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
+    return ir.start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
 
 
 def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dict[ir.Buffer, ir.Target]:
@@ -106,7 +103,7 @@ def most_copies(added: Iterable[tuple[ir.Target, ir.Expr]]) -> ir.Expr:
     the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
     most: ir.Expr = ir.integer(ir.MOST_COPIES)
     for pays, count in dict.fromkeys((target.pays, count) for target, count in added):
-        most = ir.apply(MINIMUM, ir.quotient(count, pays), most)
+        most = ir.apply(operators.MINIMUM, ir.quotient(count, pays), most)
     return most
 
 
@@ -128,24 +125,24 @@ class Stream:
     """Buffers of which iteration i touches element i only: one that it fills and the kernel does not read, and one that
     it reads."""
 
-    fills: Buffer
-    reads: Buffer
+    fills: ir.Buffer
+    reads: ir.Buffer
 
 
-def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
+def stream_of(loop: ir.Loop, work: ir.Expr, read: Collection[ir.Buffer]) -> Stream | None:
     """The buffer of an outermost loop that non-temporal stores may write, `work` in an iteration. `read`: the buffers
     that the kernel reads."""
-    total = int_value(work)
-    if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
+    total = ir.int_value(work)
+    if total is None or total > MOST_WORK or not all(isinstance(stmt, ir.Let | ir.Store) for stmt in loop.body):
         return None
-    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
-    touched: list[Load | Store] = [part for part in all_expressions(loop.body) if isinstance(part, Load)]
-    touched += [stmt for stmt in loop.body if isinstance(stmt, Store)]
-    places: dict[Buffer, set[Expr]] = {}
+    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, ir.Let)}
+    touched: list[ir.Load | ir.Store] = [part for part in visit.all_expressions(loop.body) if isinstance(part, ir.Load)]
+    touched += [stmt for stmt in loop.body if isinstance(stmt, ir.Store)]
+    places: dict[ir.Buffer, set[ir.Expr]] = {}
     for each in touched:
         places.setdefault(each.buffer, set()).add(resolved(each.index, values))
     along = [buffer for buffer, found in places.items() if found == {loop.var}]
-    filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
+    filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, ir.Store)}
     results = [buffer for buffer in along if buffer in filled and buffer not in read]
     sources = [buffer for buffer in along if buffer not in filled]
     if len(filled) != 1 or not results or not sources:
@@ -173,12 +170,12 @@ class Shares:
     turn, with its length: threads need one each."""
 
     work: ir.Expr
-    steps: Mapping[ir.Var, Operator]
+    steps: Mapping[ir.Var, operators.Operator]
     errors: Mapping[ir.Var, ir.Var]
     rows: Mapping[ir.Buffer, ir.Expr]
-    chunk: Operator = CHUNK
+    chunk: operators.Operator = operators.CHUNK
     """The iterations of a chunk, of their number and the work of each."""
-    sums: Mapping[ir.Buffer, tuple[ir.Target, Operator]] = fresh(factory=dict)
+    sums: Mapping[ir.Buffer, tuple[ir.Target, operators.Operator]] = fresh(factory=dict)
     """Buffers that iterations add into, each with the step: a chunk has copies of its own."""
 
 
@@ -208,7 +205,7 @@ def columns_of(loop: ir.Loop) -> tuple[ir.Loop, Shares] | None:
     elements know nothing of each other; and how it can be shared out: each thread goes over all rows of some columns,
     in the same order."""
     *names, inner = [stmt for stmt in loop.body if not isinstance(stmt, ir.Note)] or (None,)
-    if not isinstance(inner, ir.Loop) or inner is not loop.body[-1] or inner.begin != ir.ZERO or is_left(inner):
+    if not isinstance(inner, ir.Loop) or inner is not loop.body[-1] or inner.begin != ir.ZERO or visit.is_left(inner):
         return None
     if not all(isinstance(stmt, ir.Let) for stmt in names):
         return None
@@ -217,13 +214,13 @@ def columns_of(loop: ir.Loop) -> tuple[ir.Loop, Shares] | None:
         return None
     within = ir.Loop(loop.var, loop.size, (*names, *inner.body))
     shares = shares_of(mark_nest(ir.Loop(inner.var, inner.size, (within,))), ())
-    return None if shares is None else (inner, replace(shares, chunk=COLUMNS))
+    return None if shares is None else (inner, replace(shares, chunk=operators.COLUMNS))
 
 
 def only_fills(loop: ir.Loop) -> bool:
     """True where a loop writes the same number everywhere, which one thread does as fast."""
     return all(
-        isinstance(stmt.value, ir.Const) for stmt in statements(loop.body) if isinstance(stmt, ir.Store | ir.Set)
+        isinstance(stmt.value, ir.Const) for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Store | ir.Set)
     )
 
 
@@ -231,10 +228,10 @@ def errors_of(loop: ir.Loop, carried: Sequence[ir.Var]) -> dict[ir.Var, ir.Var]:
     """For each sum that is carried in two floats the error: what additions have rounded away."""
     return {
         sum: stmt.var
-        for stmt in statements(loop.body)
+        for stmt in visit.statements(loop.body)
         if isinstance(stmt, ir.Set) and stmt.var in carried
         for part in ir.subexpressions(stmt.value)
-        if isinstance(part, ir.Apply) and part.op is SUM_ERROR
+        if isinstance(part, ir.Apply) and part.op is operators.SUM_ERROR
         for sum in part.args[:1]
         if isinstance(sum, ir.Var) and sum in carried
     }
@@ -242,8 +239,13 @@ def errors_of(loop: ir.Loop, carried: Sequence[ir.Var]) -> dict[ir.Var, ir.Var]:
 
 def rows_of(loop: ir.Loop) -> dict[ir.Buffer, ir.Expr]:
     """The buffers of one row that a loop writes, with their lengths, where it names these."""
-    stored = dict.fromkeys(stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, ir.Store))
-    named = {part for stmt in statements(loop.body) for expr in expressions(stmt) for part in ir.subexpressions(expr)}
+    stored = dict.fromkeys(stmt.buffer for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Store))
+    named = {
+        part
+        for stmt in visit.statements(loop.body)
+        for expr in visit.expressions(stmt)
+        for part in ir.subexpressions(expr)
+    }
     return {b: b.row for b in stored if b.row is not None and (isinstance(b.row, ir.Const) or b.row in named)}
 
 
@@ -252,7 +254,7 @@ def rows_of(loop: ir.Loop) -> dict[ir.Buffer, ir.Expr]:
 
 def work_of(loop: ir.Loop) -> ir.Expr:
     """The work of one iteration, a sum over the loops inside it, and over both branches."""
-    changing = {stmt.var for stmt in statements([loop]) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
+    changing = {stmt.var for stmt in visit.statements([loop]) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
 
     def known(size: ir.Expr) -> bool:
         return not any(isinstance(part, ir.Load) or part in changing for part in ir.subexpressions(size))
@@ -260,17 +262,17 @@ def work_of(loop: ir.Loop) -> ir.Expr:
     def in_one_loop(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
         """The statements, those of a loop over blocks, or over parts of its steps between safepoints, as if its
         inner loop ran over the whole axis."""
-        for stmt in in_line(body):
+        for stmt in visit.in_line(body):
             length = whole_length(stmt) if isinstance(stmt, ir.Loop) else None
             if not isinstance(stmt, ir.Loop) or length is None or not known(length):
                 yield stmt
                 continue
-            for inner in in_line(stmt.body):
+            for inner in visit.in_line(stmt.body):
                 yield replace(inner, size=length) if isinstance(inner, ir.Loop) else inner
 
     def total(body: Sequence[ir.Stmt]) -> ir.Expr:
         body = tuple(in_one_loop(body))
-        own = sum(cost(expr) for stmt in body for expr in expressions(stmt))
+        own = sum(cost(expr) for stmt in body for expr in visit.expressions(stmt))
         own += STORE_COST * sum(isinstance(stmt, ir.Store) for stmt in body)
         iterations: dict[ir.Expr, ir.Expr] = {}
         for stmt in body:

@@ -18,13 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.transform.parallelize import added_into, targets_of
-from graphc.loopir import ir, operators
-from graphc.loopir.ir import safepoint_in_blocks
-from graphc.loopir.operators import ACCUMULATE, CASTS
-from graphc.loopir.visit import is_left, map_bodies, moved_buffers, statements
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import fresh, record, replace
 
-WIDEN = CASTS["float64"]
+WIDEN = operators.CASTS["float64"]
 
 
 @record()
@@ -57,21 +54,21 @@ def narrow_sums(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> Narrowe
         for buffer, few in partials.items():
             changed[buffer] = replace(buffer, target=replace(found[buffer], pays=ir.ONE))
             narrow[few] = changed[buffer]
-    return Narrowed(moved_buffers(result, {old: (new, ir.ZERO) for old, new in changed.items()}), narrow, changed)
+    return Narrowed(visit.moved_buffers(result, {old: (new, ir.ZERO) for old, new in changed.items()}), narrow, changed)
 
 
 def narrow_targets(loop: ir.Loop) -> list[ir.Buffer]:
     """The buffers that a loop over rows only adds float32 numbers to, in loops inside it; none of few rows, and none
     where the loop may be left."""
     count = ir.int_value(loop.size)
-    if (count is not None and count <= ir.ROWS) or is_left(loop):
+    if (count is not None and count <= ir.ROWS) or visit.is_left(loop):
         return []
     if not any(isinstance(stmt, ir.Loop) and targets_of(stmt) for stmt in loop.body):
         return []
     added = added_into(loop, targets_of(loop))
     wide = {
         stmt.buffer
-        for stmt in statements(loop.body)
+        for stmt in visit.statements(loop.body)
         if isinstance(stmt, ir.Store) and stmt.buffer in added and narrow_term(stmt) is None
     }
     return [buffer for buffer in added if buffer not in wide]
@@ -93,7 +90,7 @@ def by_blocks(loop: ir.Loop, partials: Mapping[ir.Buffer, ir.Buffer], fresh: Cal
     ends: dict[ir.Expr, list[ir.Stmt]] = {}
     for buffer, few in partials.items():
         assert few.row is not None
-        total = ir.apply(ACCUMULATE, ir.Load(buffer, place), ir.apply(WIDEN, ir.Load(few, place)))
+        total = ir.apply(operators.ACCUMULATE, ir.Load(buffer, place), ir.apply(WIDEN, ir.Load(few, place)))
         starts.setdefault(few.row, []).append(ir.Store(few, place, zero))
         ends.setdefault(few.row, []).append(ir.Store(buffer, place, total))
     first, last = ([ir.Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
@@ -101,7 +98,7 @@ def by_blocks(loop: ir.Loop, partials: Mapping[ir.Buffer, ir.Buffer], fresh: Cal
     rows = ir.Loop(iteration, ir.iterations_in_block(loop.size, block, ir.ROWS), (row, *narrowed(loop.body, partials)))
     count = ir.int_value(loop.size)
     blocks = ir.blocks_of(loop.size, ir.ROWS) if count is None else ir.integer(-(-count // ir.ROWS))
-    return ir.Loop(block, blocks, (*first, rows, *last), safepoint=safepoint_in_blocks(loop.safepoint, ir.ROWS))
+    return ir.Loop(block, blocks, (*first, rows, *last), safepoint=ir.safepoint_in_blocks(loop.safepoint, ir.ROWS))
 
 
 def narrowed(body: Sequence[ir.Stmt], partials: Mapping[ir.Buffer, ir.Buffer]) -> tuple[ir.Stmt, ...]:
@@ -110,6 +107,6 @@ def narrowed(body: Sequence[ir.Stmt], partials: Mapping[ir.Buffer, ir.Buffer]) -
     for stmt in body:
         if isinstance(stmt, ir.Store) and stmt.buffer in partials and (term := narrow_term(stmt)) is not None:
             few = partials[stmt.buffer]
-            stmt = ir.Store(few, stmt.index, ir.apply(ACCUMULATE, ir.Load(few, stmt.index), term))
-        result.append(map_bodies(stmt, lambda inner: narrowed(inner, partials)))
+            stmt = ir.Store(few, stmt.index, ir.apply(operators.ACCUMULATE, ir.Load(few, stmt.index), term))
+        result.append(visit.map_bodies(stmt, lambda inner: narrowed(inner, partials)))
     return tuple(result)

@@ -31,11 +31,11 @@ from graphc.codegen.transform.safepoints import place_safepoints, request_safepo
 from graphc.codegen.transform.simplify import STEPS, drop_unused
 from graphc.codegen.transform.unroll import keep_in_registers, unroll_and_jam, unroll_rows, unroll_steps
 from graphc.ir.verify import Step, passed, watched
-from graphc.loopir.ir import Buffer, Function, Stmt, Var
+from graphc.loopir import ir
 from graphc.loopir.syntax import Names
 from graphc.startup.record import record, replace
 
-Body: TypeAlias = tuple[Stmt, ...]
+Body: TypeAlias = tuple[ir.Stmt, ...]
 Externals: TypeAlias = Mapping[str, Sequence[str]]
 """The kinds of the parameters of external functions, by their names."""
 
@@ -54,14 +54,14 @@ class Subject:
     def __init__(
         self,
         name: str,
-        body: Iterable[Stmt],
-        buffers: Iterable[Buffer],
+        body: Iterable[ir.Stmt],
+        buffers: Iterable[ir.Buffer],
         names: Names,
         *,
-        scalars: Sequence[Var] = (),
+        scalars: Sequence[ir.Var] = (),
         externals: Callable[[], Externals] = dict,
         results: Container[str] = (),
-        steps: Collection[Var] = (),
+        steps: Collection[ir.Var] = (),
         kept: Container[str] = (),
         branches: bool = True,
         outlining: str = "auto",
@@ -69,11 +69,11 @@ class Subject:
         self.name, self.body, self.buffers, self.names = name, tuple(body), [*dict.fromkeys(buffers)], names
         self.scalars, self.externals, self.results = scalars, externals, results
         self.steps, self.kept, self.branches, self.outlining = steps, kept, branches, outlining
-        self.functions: tuple[Function, ...] = ()
+        self.functions: tuple[ir.Function, ...] = ()
         self.narrowed = Narrowed(self.body)
         self.outlined = Outlined(self.body, (), {})
         self.after: dict[str, Body] = {}
-        self._latest: tuple[Function, ...] = ()
+        self._latest: tuple[ir.Function, ...] = ()
 
     def run(self, passes: Iterable[Pass]) -> None:
         """Carry out passes, one after the other."""
@@ -90,9 +90,9 @@ class Subject:
     def tell(self, name: str) -> None:
         """A pass has made this of the function: it is verified, and shown to those who watch."""
         if watched():
-            self.tell_of(name, (*self.functions, Function(self.name, (*self.buffers, *self.scalars), self.body, "")))
+            self.tell_of(name, (*self.functions, ir.Function(self.name, (*self.buffers, *self.scalars), self.body, "")))
 
-    def tell_of(self, name: str, functions: tuple[Function, ...]) -> None:
+    def tell_of(self, name: str, functions: tuple[ir.Function, ...]) -> None:
         """A pass has made these functions."""
         if not watched() or functions == self._latest:
             return

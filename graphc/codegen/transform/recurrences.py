@@ -21,12 +21,10 @@ from functools import reduce
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.loopir import ir
-from graphc.loopir.operators import ADD, MAXIMUM, MINIMUM, MUL, SUB, Operator
-from graphc.loopir.visit import all_expressions, map_bodies, statements
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import replace
 
-EXTREMES = (MINIMUM, MAXIMUM)
+EXTREMES = (operators.MINIMUM, operators.MAXIMUM)
 
 Position: TypeAlias = "Counter[tuple[ir.Expr, ...]]"
 """A sum of products, each with the number of times that it is added."""
@@ -40,7 +38,7 @@ def shorten_recurrences(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 def _shortened(stmt: ir.Stmt) -> ir.Stmt:
     if isinstance(stmt, ir.Loop) and any(map(_has_tree, stmt.body)):
         stmt = replace(stmt, body=_Recurrence(stmt).body())
-    return map_bodies(stmt, shorten_recurrences)
+    return visit.map_bodies(stmt, shorten_recurrences)
 
 
 def _has_tree(stmt: ir.Stmt) -> bool:
@@ -106,7 +104,7 @@ class _Recurrence:
         operands.remove(late[0])
         return ir.apply(tree.op, reduce(lambda left, right: ir.apply(tree.op, left, right), operands), late[0])
 
-    def operands(self, expr: ir.Expr, op: Operator) -> Iterator[ir.Expr]:
+    def operands(self, expr: ir.Expr, op: operators.Operator) -> Iterator[ir.Expr]:
         """The operands of a tree; one that does not come late may be a tree itself."""
         if not isinstance(expr, ir.Apply) or not self.is_late(expr):
             yield expr
@@ -122,21 +120,21 @@ class _Recurrence:
 
 def carried(loop: ir.Loop) -> set[ir.Var]:
     """The scalars that an iteration reads before it sets them."""
-    changing = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, ir.Set)}
+    changing = {stmt.var for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Set)}
     found: set[ir.Var] = set()
     for stmt in loop.body if changing else ():
-        read = all_expressions([stmt])
+        read = visit.all_expressions([stmt])
         found.update(part for part in read if isinstance(part, ir.Var) and part in changing)
         if isinstance(stmt, ir.Set):
             changing.discard(stmt.var)
     return found
 
 
-def _under_number(expr: ir.Apply, op: Operator) -> int | None:
+def _under_number(expr: ir.Apply, op: operators.Operator) -> int | None:
     """The place of a minimum among the operands of an expression that adds a number to it; None of another one."""
-    if not is_float(expr.dtype) or expr.op not in (ADD, SUB):
+    if not is_float(expr.dtype) or expr.op not in (operators.ADD, operators.SUB):
         return None
-    for taken in (0, 1) if expr.op is ADD else (0,):
+    for taken in (0, 1) if expr.op is operators.ADD else (0,):
         number, tree = expr.args[1 - taken], expr.args[taken]
         if isinstance(number, ir.Const) and isinstance(tree, ir.Apply) and tree.op is op:
             value = float(number.text)
@@ -150,15 +148,15 @@ def place(index: ir.Expr, values: Mapping[ir.Var, ir.Expr], once: ir.Var | None 
         case ir.Var() if index in values:
             inner = {var: value for var, value in values.items() if var != once} if index == once else values
             return place(values[index], inner, once)
-        case ir.Apply(op, (left, right)) if op in (ADD, SUB, MUL):
+        case ir.Apply(op, (left, right)) if op in (operators.ADD, operators.SUB, operators.MUL):
             first, second = place(left, values, once), place(right, values, once)
             total: Position = Counter()
-            if op is MUL:
+            if op is operators.MUL:
                 for (one, count), (other, times) in ((a, b) for a in first.items() for b in second.items()):
                     total[tuple(sorted((*one, *other), key=repr))] += count * times
             else:
                 total.update(first)
-                total.update(second) if op is ADD else total.subtract(second)
+                total.update(second) if op is operators.ADD else total.subtract(second)
             return Counter({term: count for term, count in total.items() if count})
     value = ir.int_value(index)
     return Counter({(index,): 1}) if value is None else Counter({(): value} if value else {})

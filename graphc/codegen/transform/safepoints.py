@@ -25,9 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 
 from graphc.codegen.call.callback import INTERRUPTED, LONG_NEST, POLLED, STOPPED
-from graphc.loopir import ir
-from graphc.loopir.operators import BLOCK_LENGTH, BLOCKS, EQ, LT, MAXIMUM, MINIMUM
-from graphc.loopir.visit import defined, is_left, map_bodies, statements, stored_buffers
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
@@ -42,7 +40,7 @@ def poll_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]
     def asked(stmt: ir.Stmt) -> ir.Stmt:
         if isinstance(stmt, ir.Invoke) and stmt.function == INTERRUPTED:
             return ir.Invoke(STOPPED, (flag,), stmt.code)
-        return map_bodies(stmt, lambda inner: poll_together(inner, flag))
+        return visit.map_bodies(stmt, lambda inner: poll_together(inner, flag))
 
     return tuple(map(asked, body))
 
@@ -56,7 +54,7 @@ def request_safepoints(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[i
     where a call is left."""
     result: list[ir.Stmt] = []
     for place, stmt in enumerate(body):
-        if any(buffer.name in kept for buffer in stored_buffers([stmt])):
+        if any(buffer.name in kept for buffer in visit.stored_buffers([stmt])):
             return (*result, *body[place:])
         result.append(_asking(stmt))
     return tuple(result)
@@ -64,30 +62,30 @@ def request_safepoints(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[i
 
 def _asking(stmt: ir.Stmt) -> ir.Stmt:
     if isinstance(stmt, ir.If):
-        return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
+        return visit.map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
     if not isinstance(stmt, ir.Loop) or any(
-        isinstance(each, ir.Loop) and each.safepoint for each in statements([stmt])
+        isinstance(each, ir.Loop) and each.safepoint for each in visit.statements([stmt])
     ):
         return stmt
     path = _longest(stmt)
     count = sum(map(_is_open, path))
     if count > LONG_NEST:
-        return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
-    if count < LONG_NEST or is_left(stmt):
+        return visit.map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
+    if count < LONG_NEST or visit.is_left(stmt):
         return stmt
-    inside = defined([stmt]) | {each.var for each in statements([stmt]) if isinstance(each, ir.Loop)}
+    inside = visit.defined([stmt]) | {each.var for each in visit.statements([stmt]) if isinstance(each, ir.Loop)}
     work: ir.Expr = ir.ONE
     for loop in path[1:]:
         most = next((arg for arg in _bounds(loop) if ir.int_value(arg) is not None), loop.size)
         known = inside.isdisjoint(part for part in ir.subexpressions(most) if isinstance(part, ir.Var))
         work = ir.multiply(work, most if known else GUESS)
     every = ir.quotient(ir.integer(POLLED), ir.add(work, ir.ONE))  # a size may be 0
-    return replace(stmt, safepoint=ir.apply(MAXIMUM, every, ir.ONE))
+    return replace(stmt, safepoint=ir.apply(operators.MAXIMUM, every, ir.ONE))
 
 
 def _longest(loop: ir.Loop) -> list[ir.Loop]:
     """The loops from one inwards that go over the most sizes."""
-    inner = (_longest(stmt) for stmt in statements(loop.body) if isinstance(stmt, ir.Loop))
+    inner = (_longest(stmt) for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Loop))
     return [loop, *max(inner, key=lambda path: sum(map(_is_open, path)), default=[])]
 
 
@@ -99,8 +97,8 @@ def _is_open(loop: ir.Loop) -> bool:
 def _bounds(loop: ir.Loop) -> tuple[ir.Expr, ...]:
     """Numbers of which a loop has no more iterations than any."""
     size = loop.size
-    if isinstance(size, ir.Apply) and size.op in (MINIMUM, BLOCK_LENGTH):
-        return size.args if size.op is MINIMUM else size.args[2:]
+    if isinstance(size, ir.Apply) and size.op in (operators.MINIMUM, operators.BLOCK_LENGTH):
+        return size.args if size.op is operators.MINIMUM else size.args[2:]
     return (size,)
 
 
@@ -110,7 +108,7 @@ def place_safepoints(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ..
 
 
 def _placed(stmt: ir.Stmt, fresh: Fresh) -> Iterator[ir.Stmt]:
-    stmt = map_bodies(stmt, lambda inner: place_safepoints(inner, fresh))
+    stmt = visit.map_bodies(stmt, lambda inner: place_safepoints(inner, fresh))
     if not isinstance(stmt, ir.Loop) or stmt.safepoint is None:
         yield stmt
         return
@@ -122,12 +120,16 @@ def _placed(stmt: ir.Stmt, fresh: Fresh) -> Iterator[ir.Stmt]:
         name = ir.Var(fresh("every"), ir.INDEX)
         yield ir.Let(name, every)
         every = name
-    if is_left(loop) or loop.conflicts is not None:
-        is_last = ir.apply(EQ, ir.remainder(loop.var, every), ir.subtract(every, ir.ONE))
+    if visit.is_left(loop) or loop.conflicts is not None:
+        is_last = ir.apply(operators.EQ, ir.remainder(loop.var, every), ir.subtract(every, ir.ONE))
         yield replace(loop, body=(*loop.body, ir.If(is_last, (QUESTION,))))
         return
     part = ir.Var(fresh("part"), ir.INDEX)
     begin = ir.multiply(part, every)
     end = ir.add(begin, every)
-    steps = replace(loop, begin=begin, size=ir.apply(MINIMUM, loop.size, end))
-    yield ir.Loop(part, ir.apply(BLOCKS, loop.size, every), (steps, ir.If(ir.apply(LT, end, loop.size), (QUESTION,))))
+    steps = replace(loop, begin=begin, size=ir.apply(operators.MINIMUM, loop.size, end))
+    yield ir.Loop(
+        part,
+        ir.apply(operators.BLOCKS, loop.size, every),
+        (steps, ir.If(ir.apply(operators.LT, end, loop.size), (QUESTION,))),
+    )

@@ -23,25 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from graphc.loopir import ir
-from graphc.loopir.visit import (
-    Changes,
-    Readers,
-    bodies,
-    effects,
-    expressions,
-    is_left,
-    map_bodies,
-    map_expressions,
-    map_own_expressions,
-    op_count,
-    own_expressions,
-    read_vars,
-    replace_vars,
-    statements,
-    use_counts,
-    with_values,
-)
+from graphc.loopir import ir, visit
 from graphc.startup.record import record, replace
 
 MOST_ACCUMULATORS = 16
@@ -69,7 +51,7 @@ class Seen:
 
 def fuse_reductions(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of reductions over the same range, of which none needs another's result, become one loop."""
-    body = tuple(map_bodies(stmt, fuse_reductions) for stmt in body)
+    body = tuple(visit.map_bodies(stmt, fuse_reductions) for stmt in body)
     ranges = Counter((stmt.begin, stmt.size) for stmt in body if isinstance(stmt, ir.Loop))
     if max(ranges.values(), default=0) < 2:  # most bodies: nothing is asked of their statements
         return body
@@ -83,13 +65,13 @@ def fuse_reductions(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 
 def look_at(stmt: ir.Stmt) -> Seen:
     """A statement with what is asked of it."""
-    written, read = map(frozenset, effects([stmt]))
+    written, read = map(frozenset, visit.effects([stmt]))
     barrier = isinstance(stmt, BARRIERS)
     if not isinstance(stmt, ir.Loop):
         return Seen(stmt, barrier, written, read)
-    inside = [*statements(stmt.body)]
+    inside = [*visit.statements(stmt.body)]
     barrier = any(isinstance(inner, BARRIERS) for inner in inside)
-    ops = sum(op_count(expr) for inner in inside for expr in expressions(inner))
+    ops = sum(visit.op_count(expr) for inner in inside for expr in visit.expressions(inner))
     return Seen(stmt, barrier, written, read, accumulators_of(stmt), ops)
 
 
@@ -142,7 +124,7 @@ def _merged(first: Seen, then: Seen) -> Seen:
     """Two loops as one."""
     loop, other = first.stmt, then.stmt
     assert isinstance(loop, ir.Loop) and isinstance(other, ir.Loop)
-    body = (*loop.body, *with_values(other.body, {other.var: loop.var}))
+    body = (*loop.body, *visit.with_values(other.body, {other.var: loop.var}))
     merged = replace(loop, body=body, conflicts=None, safepoint=loop.safepoint or other.safepoint)
     if any(isinstance(stmt, ir.Loop) for stmt in body):
         return look_at(replace(merged, body=fuse_reductions(body)))
@@ -194,9 +176,14 @@ def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of exactly one iteration become their body, where nothing in it leaves them."""
     result: list[ir.Stmt] = []
     for stmt in body:
-        stmt = map_bodies(stmt, unroll_once)
-        if isinstance(stmt, ir.Loop) and ir.int_value(stmt.size) == 1 and stmt.begin == ir.ZERO and not is_left(stmt):
-            result.extend(with_values(stmt.body, {stmt.var: ir.ZERO}))
+        stmt = visit.map_bodies(stmt, unroll_once)
+        if (
+            isinstance(stmt, ir.Loop)
+            and ir.int_value(stmt.size) == 1
+            and stmt.begin == ir.ZERO
+            and not visit.is_left(stmt)
+        ):
+            result.extend(visit.with_values(stmt.body, {stmt.var: ir.ZERO}))
         else:
             result.append(stmt)
     return tuple(result)
@@ -205,20 +192,20 @@ def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 def name_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """A value that has a name already is not named again, unless what it was computed from has changed since. Positions
     that are literals have no names, so that later passes tell elements apart."""
-    return _name_once(body, {}, Readers())
+    return _name_once(body, {}, visit.Readers())
 
 
-def _name_once(body: Sequence[ir.Stmt], known: dict[ir.Expr, ir.Var], readers: Readers) -> tuple[ir.Stmt, ...]:
+def _name_once(body: Sequence[ir.Stmt], known: dict[ir.Expr, ir.Var], readers: visit.Readers) -> tuple[ir.Stmt, ...]:
     """`known` holds the names of enclosing bodies as well; those of this body are taken out again."""
     alias: dict[ir.Var, ir.Expr] = {}
     named: list[ir.Expr] = []
     result: list[ir.Stmt] = []
     for stmt in body:
         if alias:
-            stmt = map_expressions(stmt, lambda expr: replace_vars(expr, alias))
-        for value in readers.touched(Changes.of(stmt)):
+            stmt = visit.map_expressions(stmt, lambda expr: visit.replace_vars(expr, alias))
+        for value in readers.touched(visit.Changes.of(stmt)):
             known.pop(value, None)
-        stmt = map_bodies(stmt, lambda inner: _name_once(inner, known, readers))
+        stmt = visit.map_bodies(stmt, lambda inner: _name_once(inner, known, readers))
         if isinstance(stmt, ir.Let):
             if stmt.value in known or ir.int_value(stmt.value) is not None:
                 alias[stmt.var] = known.get(stmt.value, stmt.value)
@@ -243,33 +230,37 @@ def _without_unused(body: Sequence[ir.Stmt], used: set[ir.Var]) -> tuple[ir.Stmt
     for stmt in reversed(body):
         if isinstance(stmt, ir.Let) and stmt.var not in used:
             continue
-        stmt = map_bodies(stmt, lambda inner: _without_unused(inner, used))
-        used.update(part for expr in expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
+        stmt = visit.map_bodies(stmt, lambda inner: _without_unused(inner, used))
+        used.update(
+            part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var)
+        )
         kept.append(stmt)
     return tuple(reversed(kept))
 
 
 def inline_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Values used once, in the same body, are written where they are used; never across a write of what they read."""
-    return _inline_once(body, use_counts(own_expressions(statements(body))))
+    return _inline_once(body, visit.use_counts(visit.own_expressions(visit.statements(body))))
 
 
 def _inline_once(body: Sequence[ir.Stmt], counts: Mapping[ir.Var, int]) -> tuple[ir.Stmt, ...]:
-    local = use_counts(own_expressions(body))
+    local = visit.use_counts(visit.own_expressions(body))
     pending: dict[ir.Var, tuple[int, ir.Let]] = {}
-    readers = Readers()
+    readers = visit.Readers()
     result: list[ir.Stmt] = []
     for place, stmt in enumerate(body):
-        used = (part for expr in expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
+        used = (
+            part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr) if isinstance(part, ir.Var)
+        )
         values = {var: pending.pop(var)[1].value for var in used if var in pending}
         if values:
-            stmt = map_own_expressions(stmt, partial(replace_vars, values=values))
-        inside = (var for inner in bodies(stmt) for var in read_vars(inner))
-        due = {*inside, *readers.touched(Changes.of(stmt))}
+            stmt = visit.map_own_expressions(stmt, partial(visit.replace_vars, values=values))
+        inside = (var for inner in visit.bodies(stmt) for var in visit.read_vars(inner))
+        due = {*inside, *readers.touched(visit.Changes.of(stmt))}
         result.extend(let for _, let in sorted(pending.pop(var) for var in due & pending.keys()))
-        stmt = map_bodies(stmt, lambda inner: _inline_once(inner, counts))
+        stmt = visit.map_bodies(stmt, lambda inner: _inline_once(inner, counts))
         once = isinstance(stmt, ir.Let) and counts[stmt.var] == local[stmt.var] == 1
-        if isinstance(stmt, ir.Let) and once and op_count(stmt.value) <= INLINE_OPS:
+        if isinstance(stmt, ir.Let) and once and visit.op_count(stmt.value) <= INLINE_OPS:
             pending[stmt.var] = place, stmt
             readers.add(stmt.var, stmt.value)
         else:

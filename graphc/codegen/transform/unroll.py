@@ -21,44 +21,7 @@ from functools import partial
 from typing import TypeAlias
 
 from graphc.codegen.transform.forwarding import as_stored, without_stores
-from graphc.loopir import ir
-from graphc.loopir.ir import (
-    INDEX,
-    SHORT,
-    ZERO,
-    Expr,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Set,
-    Stmt,
-    Store,
-    Var,
-    add,
-    has_columns,
-    int_value,
-    integer,
-    multiply,
-    quotient,
-    subexpressions,
-    subtract,
-)
-from graphc.loopir.visit import (
-    all_expressions,
-    expressions,
-    is_left,
-    map_bodies,
-    map_expressions,
-    op_count,
-    own_expressions,
-    read_buffers,
-    replace_vars,
-    statements,
-    stored_buffers,
-)
+from graphc.loopir import ir, visit
 from graphc.startup.record import replace
 
 MOST_ITERATIONS = 16
@@ -71,56 +34,61 @@ MOST_OPS = 1000
 Fresh = Callable[[str], str]
 
 
-def unroll_steps(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> tuple[Stmt, ...]:
+def unroll_steps(body: Sequence[ir.Stmt], steps: Collection[ir.Var], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements in which steps over a few elements are written out; `fresh` gives names."""
-    few = [stmt for stmt in body if isinstance(stmt, Loop) and stmt.var in steps and is_short(stmt)]
-    result: list[Stmt] = []
+    few = [stmt for stmt in body if isinstance(stmt, ir.Loop) and stmt.var in steps and is_short(stmt)]
+    result: list[ir.Stmt] = []
     for stmt in body:
-        if stmt in few and isinstance(stmt, Loop):
+        if stmt in few and isinstance(stmt, ir.Loop):
             result.append(replace(stmt, body=tuple(written_out(stmt.body, fresh))))
-        elif few and isinstance(stmt, Loop) and stmt.var not in steps and size_of([stmt]):
+        elif few and isinstance(stmt, ir.Loop) and stmt.var not in steps and size_of([stmt]):
             result += written_out([stmt], fresh)
         else:
-            result.append(map_bodies(stmt, lambda inner: unroll_steps(inner, steps, fresh)))
+            result.append(visit.map_bodies(stmt, lambda inner: unroll_steps(inner, steps, fresh)))
     return tuple(result)
 
 
-def unroll_rows(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> tuple[Stmt, ...]:
+def unroll_rows(body: Sequence[ir.Stmt], steps: Collection[ir.Var], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements in which loops over rows of a few elements have no loops inside: so they run over vectors of rows."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, Loop) and stmt.var not in steps and is_short(stmt) and is_of_rows(stmt):
+        if isinstance(stmt, ir.Loop) and stmt.var not in steps and is_short(stmt) and is_of_rows(stmt):
             result.append(replace(stmt, body=tuple(written_out(stmt.body, fresh))))
         else:
-            result.append(map_bodies(stmt, lambda inner: unroll_rows(inner, steps, fresh)))
+            result.append(visit.map_bodies(stmt, lambda inner: unroll_rows(inner, steps, fresh)))
     return tuple(result)
 
 
-def is_of_rows(loop: Loop) -> bool:
+def is_of_rows(loop: ir.Loop) -> bool:
     """True where a row is not all elements of its own: more is computed for it as a whole than a vector of it saves."""
-    longest = max(int_value(stmt.size) or 0 for stmt in loop.body if isinstance(stmt, Loop))
-    if not has_columns(min(longest, SHORT)):
+    longest = max(ir.int_value(stmt.size) or 0 for stmt in loop.body if isinstance(stmt, ir.Loop))
+    if not ir.has_columns(min(longest, ir.SHORT)):
         return False
-    values = [stmt.value for stmt in loop.body if isinstance(stmt, Let) and stmt.var.dtype != INDEX]
+    values = [stmt.value for stmt in loop.body if isinstance(stmt, ir.Let) and stmt.var.dtype != ir.INDEX]
     fills = longest >= VECTOR and not longest % VECTOR
-    return sum(map(op_count, values)) > (longest if fills else 0)
+    return sum(map(visit.op_count, values)) > (longest if fills else 0)
 
 
-def is_short(loop: Loop) -> bool:
+def is_short(loop: ir.Loop) -> bool:
     """True where a step has loops, all over a few elements."""
-    return any(isinstance(stmt, Loop) for stmt in loop.body) and 0 < size_of(loop.body) <= MOST_OPS
+    return any(isinstance(stmt, ir.Loop) for stmt in loop.body) and 0 < size_of(loop.body) <= MOST_OPS
 
 
-def size_of(body: Sequence[Stmt], around: int = 1) -> int:
+def size_of(body: Sequence[ir.Stmt], around: int = 1) -> int:
     """The operators of statements once they are written out; 0 where they cannot be."""
     total = 1
     for stmt in body:
-        if isinstance(stmt, If | Invoke):
+        if isinstance(stmt, ir.If | ir.Invoke):
             return 0
-        total += around * sum(map(op_count, own_expressions([stmt])))
-        if isinstance(stmt, Loop):
-            count = int_value(stmt.size)
-            if count is None or stmt.begin != ZERO or is_left(stmt) or not 0 < count * around <= MOST_ITERATIONS:
+        total += around * sum(map(visit.op_count, visit.own_expressions([stmt])))
+        if isinstance(stmt, ir.Loop):
+            count = ir.int_value(stmt.size)
+            if (
+                count is None
+                or stmt.begin != ir.ZERO
+                or visit.is_left(stmt)
+                or not 0 < count * around <= MOST_ITERATIONS
+            ):
                 return 0
             inside = size_of(stmt.body, count * around)
             if not inside:
@@ -129,32 +97,34 @@ def size_of(body: Sequence[Stmt], around: int = 1) -> int:
     return total
 
 
-def written_out(body: Sequence[Stmt], fresh: Fresh) -> list[Stmt]:
+def written_out(body: Sequence[ir.Stmt], fresh: Fresh) -> list[ir.Stmt]:
     """Statements without loops."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
-        if not isinstance(stmt, Loop):
+        if not isinstance(stmt, ir.Loop):
             result.append(stmt)
             continue
         inside = written_out(stmt.body, fresh)
-        for number in range(int_value(stmt.size) or 0):
-            result += iteration(inside, {stmt.var: integer(number)}, fresh, number == 0)
+        for number in range(ir.int_value(stmt.size) or 0):
+            result += iteration(inside, {stmt.var: ir.integer(number)}, fresh, number == 0)
     return result
 
 
-def iteration(body: Sequence[Stmt], known: Mapping[Var, Expr], fresh: Fresh, with_notes: bool) -> Iterator[Stmt]:
+def iteration(
+    body: Sequence[ir.Stmt], known: Mapping[ir.Var, ir.Expr], fresh: Fresh, with_notes: bool
+) -> Iterator[ir.Stmt]:
     """One iteration, with names of its own; positions that are known are literals. Remarks are for the first."""
     values = dict(known)
     for stmt in body:
-        stmt = map_expressions(stmt, lambda expr: replace_vars(expr, values))
-        if isinstance(stmt, Let):
-            if int_value(stmt.value) is not None and stmt.var.dtype == INDEX:
+        stmt = visit.map_expressions(stmt, lambda expr: visit.replace_vars(expr, values))
+        if isinstance(stmt, ir.Let):
+            if ir.int_value(stmt.value) is not None and stmt.var.dtype == ir.INDEX:
                 values[stmt.var] = stmt.value
                 continue
-            name = Var(fresh(stmt.var.name), stmt.var.dtype)
+            name = ir.Var(fresh(stmt.var.name), stmt.var.dtype)
             values[stmt.var] = name
-            stmt = Let(name, stmt.value)
-        if with_notes or not isinstance(stmt, Note):
+            stmt = ir.Let(name, stmt.value)
+        if with_notes or not isinstance(stmt, ir.Note):
             yield stmt
 
 
@@ -180,87 +150,91 @@ MOST_JAMMED_OPS = 40
 """Operators of a scatter's iteration."""
 
 
-def unroll_and_jam(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+def unroll_and_jam(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements whose loops scatter into a few rows at a time; `fresh` gives names."""
     return tuple(jammed for stmt in body for jammed in _jammed(stmt, fresh))
 
 
-def _jammed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
-    if not isinstance(stmt, Loop) or not may_jam(stmt):
-        yield map_bodies(stmt, lambda inner: unroll_and_jam(inner, fresh))
+def _jammed(stmt: ir.Stmt, fresh: Fresh) -> Iterator[ir.Stmt]:
+    if not isinstance(stmt, ir.Loop) or not may_jam(stmt):
+        yield visit.map_bodies(stmt, lambda inner: unroll_and_jam(inner, fresh))
         return
-    group, count = Var(fresh("group"), INDEX), Var(fresh("groups"), INDEX)
-    yield Let(count, quotient(subtract(stmt.size, stmt.begin), integer(ROWS)))
-    first = add(stmt.begin, multiply(group, integer(ROWS)))
-    yield Loop(group, count, tuple(_together(stmt, first, fresh)), conflicts=())
-    yield replace(stmt, begin=add(stmt.begin, multiply(count, integer(ROWS))))
+    group, count = ir.Var(fresh("group"), ir.INDEX), ir.Var(fresh("groups"), ir.INDEX)
+    yield ir.Let(count, ir.quotient(ir.subtract(stmt.size, stmt.begin), ir.integer(ROWS)))
+    first = ir.add(stmt.begin, ir.multiply(group, ir.integer(ROWS)))
+    yield ir.Loop(group, count, tuple(_together(stmt, first, fresh)), conflicts=())
+    yield replace(stmt, begin=ir.add(stmt.begin, ir.multiply(count, ir.integer(ROWS))))
 
 
-def may_jam(loop: Loop) -> bool:
+def may_jam(loop: ir.Loop) -> bool:
     """True where a loop over independent rows scatters into them, by the same iterations in each row."""
     if not loop.is_independent or loop.safepoint is not None:
         return False
-    if not all(isinstance(stmt, Let | Note | Loop) for stmt in loop.body):
+    if not all(isinstance(stmt, ir.Let | ir.Note | ir.Loop) for stmt in loop.body):
         return False
-    if any(isinstance(stmt, Set) for stmt in statements(loop.body)):
+    if any(isinstance(stmt, ir.Set) for stmt in visit.statements(loop.body)):
         return False
-    own = {loop.var, *(stmt.var for stmt in loop.body if isinstance(stmt, Let))}
-    inner = [stmt for stmt in loop.body if isinstance(stmt, Loop)]
-    shared = all(own.isdisjoint(part for expr in expressions(stmt) for part in subexpressions(expr)) for stmt in inner)
+    own = {loop.var, *(stmt.var for stmt in loop.body if isinstance(stmt, ir.Let))}
+    inner = [stmt for stmt in loop.body if isinstance(stmt, ir.Loop)]
+    shared = all(
+        own.isdisjoint(part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr)) for stmt in inner
+    )
     return shared and any(map(scatters, inner))
 
 
-def scatters(loop: Loop) -> bool:
+def scatters(loop: ir.Loop) -> bool:
     """True where each iteration adds to the one element of a buffer that an index in memory says."""
-    stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
-    if loop.is_independent or len(stores) != 1 or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
+    stores = [stmt for stmt in loop.body if isinstance(stmt, ir.Store)]
+    if loop.is_independent or len(stores) != 1 or not all(isinstance(stmt, ir.Let | ir.Store) for stmt in loop.body):
         return False
     (store,) = stores
-    if Load(store.buffer, store.index) not in subexpressions(store.value):
+    if ir.Load(store.buffer, store.index) not in ir.subexpressions(store.value):
         return False
-    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
-    return _is_read(store.index, values) and sum(map(op_count, own_expressions(loop.body))) <= MOST_JAMMED_OPS
-
-
-def _is_read(index: Expr, values: dict[Var, Expr]) -> bool:
-    """True where a position follows from what is in memory."""
-    parts = tuple(subexpressions(index))
-    return any(isinstance(part, Load) for part in parts) or any(
-        _is_read(values[part], values) for part in parts if isinstance(part, Var) and part in values
+    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, ir.Let)}
+    return (
+        _is_read(store.index, values) and sum(map(visit.op_count, visit.own_expressions(loop.body))) <= MOST_JAMMED_OPS
     )
 
 
-def _together(loop: Loop, first: Expr, fresh: Fresh) -> Iterator[Stmt]:
+def _is_read(index: ir.Expr, values: dict[ir.Var, ir.Expr]) -> bool:
+    """True where a position follows from what is in memory."""
+    parts = tuple(ir.subexpressions(index))
+    return any(isinstance(part, ir.Load) for part in parts) or any(
+        _is_read(values[part], values) for part in parts if isinstance(part, ir.Var) and part in values
+    )
+
+
+def _together(loop: ir.Loop, first: ir.Expr, fresh: Fresh) -> Iterator[ir.Stmt]:
     """The statements of some rows, from `first` on: those that scatter in one loop."""
-    begin = Var(fresh(loop.var.name), INDEX)
-    yield Let(begin, first)
-    rows: list[dict[Var, Expr]] = [{loop.var: add(begin, integer(row))} for row in range(ROWS)]
+    begin = ir.Var(fresh(loop.var.name), ir.INDEX)
+    yield ir.Let(begin, first)
+    rows: list[dict[ir.Var, ir.Expr]] = [{loop.var: ir.add(begin, ir.integer(row))} for row in range(ROWS)]
     for stmt in loop.body:
-        if isinstance(stmt, Loop) and scatters(stmt):
+        if isinstance(stmt, ir.Loop) and scatters(stmt):
             yield replace(stmt, body=tuple(_side_by_side(stmt.body, [dict(known) for known in rows], fresh)))
-        elif isinstance(stmt, Note):
+        elif isinstance(stmt, ir.Note):
             yield stmt
         else:
             for known in rows:
                 yield _one(stmt, known, fresh)
 
 
-def _one(stmt: Stmt, known: dict[Var, Expr], fresh: Fresh) -> Stmt:
+def _one(stmt: ir.Stmt, known: dict[ir.Var, ir.Expr], fresh: Fresh) -> ir.Stmt:
     """A statement of one row. `known`: what stands for names, which is told of the name of a value."""
-    stmt = map_expressions(stmt, lambda expr: replace_vars(expr, known))
-    if isinstance(stmt, Let):
-        known[stmt.var] = name = Var(fresh(stmt.var.name), stmt.var.dtype)
+    stmt = visit.map_expressions(stmt, lambda expr: visit.replace_vars(expr, known))
+    if isinstance(stmt, ir.Let):
+        known[stmt.var] = name = ir.Var(fresh(stmt.var.name), stmt.var.dtype)
         stmt = replace(stmt, var=name)
     return stmt
 
 
-def _side_by_side(body: Sequence[Stmt], rows: Sequence[dict[Var, Expr]], fresh: Fresh) -> Iterator[Stmt]:
+def _side_by_side(body: Sequence[ir.Stmt], rows: Sequence[dict[ir.Var, ir.Expr]], fresh: Fresh) -> Iterator[ir.Stmt]:
     """The statements of an iteration, each for all rows; what is the same for all has one name."""
     for stmt in body:
-        made: dict[Expr, Var] = {}
+        made: dict[ir.Expr, ir.Var] = {}
         for known in rows:
             each = _one(stmt, known, fresh)
-            if isinstance(each, Let) and isinstance(stmt, Let):
+            if isinstance(each, ir.Let) and isinstance(stmt, ir.Let):
                 if each.value in made:
                     known[stmt.var] = made[each.value]
                     continue
@@ -303,9 +277,9 @@ def keep_in_registers(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, .
     """Rewrite loops to carry elements in scalars, and drop stores to temporaries that nothing reads any more. `fresh`
     gives names."""
     before = tuple(body)
-    changing = {stmt.var for stmt in statements(before) if isinstance(stmt, ir.Set)}
+    changing = {stmt.var for stmt in visit.statements(before) if isinstance(stmt, ir.Set)}
     result = _kept(before, changing, fresh)
-    return before if result == before else without_stores(result, read_buffers(result))
+    return before if result == before else without_stores(result, visit.read_buffers(result))
 
 
 def _kept(body: tuple[ir.Stmt, ...], changing: set[ir.Var], fresh: Fresh) -> tuple[ir.Stmt, ...]:
@@ -348,7 +322,7 @@ def _with_left(stmt: ir.Stmt, left: dict[Element, ir.Var]) -> ir.Stmt:
     if not is_understood([stmt]):
         left.clear()
         return stmt
-    written = stored_buffers([stmt])
+    written = visit.stored_buffers([stmt])
     kept = {element: carry for element, carry in left.items() if element[0] not in written}
     stmt = with_scalars(stmt, left if isinstance(stmt, ir.Store) else kept)
     if isinstance(stmt, ir.Store) and (place := ir.int_value(stmt.index)) is not None:
@@ -374,7 +348,9 @@ class _Stores:
         if self.places:
             touched = {*self.places}
             if is_understood([stmt]):
-                touched = read_buffers([stmt]) | (set() if isinstance(stmt, ir.Store) else stored_buffers([stmt]))
+                touched = visit.read_buffers([stmt]) | (
+                    set() if isinstance(stmt, ir.Store) else visit.stored_buffers([stmt])
+                )
             for buffer in touched & self.places.keys():
                 self.places[buffer] = dict.fromkeys(self.places[buffer])
         if isinstance(stmt, ir.Store) and stmt.buffer.row is None and stmt.buffer.target is None:
@@ -392,7 +368,7 @@ class _Stores:
 
 
 def is_understood(body: Sequence[ir.Stmt]) -> bool:
-    return all(isinstance(stmt, UNDERSTOOD) for stmt in statements(body))
+    return all(isinstance(stmt, UNDERSTOOD) for stmt in visit.statements(body))
 
 
 def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) -> list[Element]:
@@ -401,16 +377,16 @@ def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) ->
         return []
     touched: dict[ir.Buffer, dict[ir.Expr, None]] = {}
     escaped: set[ir.Buffer] = set()
-    for stmt in statements([loop]):
+    for stmt in visit.statements([loop]):
         if isinstance(stmt, ir.Store):
             touched.setdefault(stmt.buffer, {})[stmt.index] = None
-        for expr in expressions(stmt):
+        for expr in visit.expressions(stmt):
             for part in ir.subexpressions(expr):
                 if isinstance(part, ir.Load):
                     touched.setdefault(part.buffer, {})[part.index] = None
                 elif isinstance(part, ir.Pointer):
                     escaped.add(part.buffer)
-    wanted = (there.keys() & stored_buffers([loop]) & first_read(loop.body)) - escaped
+    wanted = (there.keys() & visit.stored_buffers([loop]) & first_read(loop.body)) - escaped
     return [
         (buffer, index)
         for buffer, indices in touched.items()
@@ -431,7 +407,7 @@ def first_read(body: Sequence[ir.Stmt]) -> set[ir.Buffer]:
     written: set[Element] = set()
     found: set[ir.Buffer] = set()
     for stmt in body:
-        loads = (part for part in all_expressions([stmt]) if isinstance(part, ir.Load))
+        loads = (part for part in visit.all_expressions([stmt]) if isinstance(part, ir.Load))
         found.update(part.buffer for part in loads if (part.buffer, part.index) not in written)
         if isinstance(stmt, ir.Store):
             written.add((stmt.buffer, stmt.index))
@@ -444,7 +420,7 @@ def with_scalars(stmt: ir.Stmt, carries: Mapping[Element, ir.Var]) -> ir.Stmt:
     def scalar(part: ir.Expr) -> ir.Expr | None:
         return carries.get((part.buffer, part.index)) if isinstance(part, ir.Load) else None
 
-    return map_expressions(stmt, partial(ir.rebuild, replace=scalar))
+    return visit.map_expressions(stmt, partial(ir.rebuild, replace=scalar))
 
 
 def in_scalars(loop: ir.Loop, carries: Mapping[Element, ir.Var]) -> ir.Loop:
