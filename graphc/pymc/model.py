@@ -211,7 +211,8 @@ def shapes_of(model: Any, variables: Sequence[Any]) -> list[tuple[int, ...]]:
     kinds = [variable.type.shape for variable in variables]
     if all(size is not None for kind in kinds for size in kind):
         return kinds
-    return [tuple(shape) for shape in model.eval_rv_shapes().values() if shape is not None]
+    drawn = model.eval_rv_shapes()
+    return [tuple(map(int, drawn[variable.name])) for variable in variables]
 
 
 def parameters(variables: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Parameter]:

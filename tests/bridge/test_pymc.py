@@ -76,6 +76,20 @@ def test_data_may_change_between_calls() -> None:
     np.testing.assert_allclose(after - before, -0.5 * (0.25 + 0.0 + 0.25) + 0.5 * (1.0 + 0.25 + 0.0), atol=1e-12)
 
 
+def test_parameters_whose_sizes_data_decide() -> None:
+    """PyMC gives the shapes of transformed variables twice, before and after the transformation."""
+    with pymc.Model(coords={"group": range(4), "kind": range(3)}) as built:
+        scale = pymc.HalfNormal("scale", 1, dims="group")
+        weights = pymc.Dirichlet("weights", np.ones(3), dims=("group", "kind"))
+        pymc.Normal("y", weights.sum(0)[:, None] * scale, 1.0, observed=np.ones((3, 4)))
+    compiled = graphc.pymc.compile(built)
+    found = [(part.name, part.shape, part.start) for part in compiled.parameters]
+    assert found == [("scale_log__", (4,), 0), ("weights_simplex__", (4, 2), 4)]
+    point = built.initial_point()
+    own = built.compile_logp(mode=Mode("py", optimizer="fast_compile"))
+    np.testing.assert_allclose(compiled.logp(compiled.flat(point)), own(point), rtol=1e-12)
+
+
 def test_discrete_variables_are_refused_by_name() -> None:
     with pymc.Model() as built:
         pymc.Poisson("n", 3.0)
