@@ -271,12 +271,13 @@ def jvp(
         transposed = vjp(ends, starts, dummies, disconnected_inputs)
     finally:
         DIRECTION.is_transposed = before
-    seeds = _summed(zip(transposed, directions, strict=True))
+    own, given = _at_own_sizes(_summed(zip(transposed, directions, strict=True)))
     before, DIRECTION.is_forward = DIRECTION.is_forward, True
     try:
-        products = _backward(seeds, dummies, (), "ignore", replace=False)
+        products = _backward(own, dummies, (), "ignore", replace=False)
     finally:
         DIRECTION.is_forward = before
+    products = _with(given, products) if given else products
     return _like(outputs, substitute(products, {dummy: zeros(dummy.type.dtype, dummy.type.shape) for dummy in dummies}))
 
 

@@ -266,7 +266,7 @@ def _windows(by: str, node: Node, indices: Node, axes: Sequence[int], extents: S
         across = expand(iota(extent), [k for k in range(rank) if k != axis])
         spread = expand(start, range(start.ndim, start.ndim + rank)) if start.ndim else start
         found.append(elementwise("add", spread, across))
-    wide = tensor.broadcast_arrays(*found)
+    wide: Sequence[Node] = tensor.broadcast_arrays(*found)
     if outer and all(start.ndim == 0 for start in starts):
         wide = [tensor.broadcast_to(each, (*indices.type.shape[:-1], *extents)) for each in wide]
     return list(wide)

@@ -79,7 +79,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Node:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """The slopes of `f` along each of `axis` (all; a list where there are several) by differences of neighbours.
+    """The slopes of `f` along each of `axis` (all; a tuple where there are several) by differences of neighbours.
 
     The spacing is 1, a number for all axes, or a number or the coordinates for each. Inside, the quotient of second
     order; at the ends of order `edge_order`, 1 or 2.
@@ -94,7 +94,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise GraphValueError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
     node = node if is_inexact(node.type.dtype) else cast(node, "float64")
     slopes = [_slope(node, place, as_node(step), edge_order, what) for place, step in zip(axes, given, strict=True)]
-    return slopes[0] if len(axes) == 1 else slopes
+    return slopes[0] if len(axes) == 1 else tuple(slopes)
 
 
 def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:

@@ -142,7 +142,7 @@ second = fill
 # --- grids ----------------------------------------------------------------------------------------------------------
 
 
-def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Node]:
+def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Node, ...]:
     """Coordinate arrays of the grid that the vectors span; "xy" exchanges the first two axes, "ij" does not.
 
     With `sparse` they broadcast to the grid. `copy` is NumPy's and means nothing.
@@ -157,7 +157,8 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
     grids = [shaping.as_axis(node, axis, len(nodes)) for axis, node in enumerate(nodes)]
     if not sparse:
         grids = [ops.broadcast_to(grid, shape) for grid in grids]
-    return [shaping.swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(grids) > 1 else grids
+    turned = indexing == "xy" and len(grids) > 1
+    return tuple(shaping.swapaxes(grid, 0, 1) if turned else grid for grid in grids)
 
 
 # --- matrices -------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(each, Node) for each in made):
             return boundary.computed(VECTORIZED(self, *given))
         return boundary.owned(as_node(boundary.given(made)).reshape(rows[0].shape), (), True)
-    arrays = broadcast_arrays(*map(as_node, given))
+    arrays: Sequence[Node] = broadcast_arrays(*map(as_node, given))
     if self.otypes:  # then NumPy gives the function numbers of Python's
         arrays = [cast(each, {"f": "float64", "b": "bool"}.get(np.dtype(each.dtype).kind, "int64")) for each in arrays]
     shape, flat = arrays[0].type.shape, [flatten(each) for each in arrays]

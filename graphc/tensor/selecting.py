@@ -375,7 +375,7 @@ class Grid:
     def __init__(self, name: str, is_open: bool) -> None:
         self.__name__ = name
         self.__doc__ = (
-            "For slices, `x[a:b, c:d]`, a list with the coordinates along each axis, which broadcast to a grid."
+            "For slices, `x[a:b, c:d]`, a tuple with the coordinates along each axis, which broadcast to a grid."
             if is_open
             else "For slices, `x[a:b, c:d]`, the coordinates of a grid along each axis, along a new first axis."
         )
@@ -387,7 +387,7 @@ class Grid:
         lines = [_line(one) for one in key]
         dtype = promote(*(line.type.dtype for line in lines))
         axes = [shaping.as_axis(cast(line, dtype), axis, len(lines)) for axis, line in enumerate(lines)]
-        return axes if self.is_open else stack(shaping.broadcast_arrays(*axes))
+        return tuple(axes) if self.is_open else stack(shaping.broadcast_arrays(*axes))
 
     def __repr__(self) -> str:
         return f"<{self.__name__}>"

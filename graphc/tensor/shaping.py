@@ -547,7 +547,7 @@ def broadcast_to(x: Any, shape: Any) -> Node:
     return ops.broadcast_to(ops.expand(node, range(len(target) - node.ndim)), target)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Node]:
+def broadcast_arrays(*arrays: Any) -> tuple[Node, ...]:
     """All arguments expanded to their common shape.
 
     Raises ShapeError where they have none.
@@ -557,7 +557,7 @@ def broadcast_arrays(*arrays: Any) -> list[Node]:
     """
     nodes = narrowed([as_node(x) for x in arrays]) if arrays else []
     shape = broadcast_sizes("broadcast_arrays", nodes) if nodes else ()
-    return [broadcast_node(node, shape) for node in nodes]
+    return tuple(broadcast_node(node, shape) for node in nodes)
 
 
 def specify_shape(x: Any, shape: Any) -> Node:

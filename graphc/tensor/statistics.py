@@ -577,7 +577,7 @@ def histogram(
 
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
-) -> tuple[Node, tuple[Node, ...]]:
+) -> tuple[Node, list[Node]]:
     """Counts of points in boxes, as float64, and the edges of the boxes along each axis. sample:
     a matrix with a point in each row, or one vector for each axis. bins: their number, for each axis or for all, or for
     each axis its edges. range: the outer edges of each axis, None for those of the points. density, weights: as in
@@ -589,7 +589,7 @@ def histogramdd(
         raise GraphTypeError(
             f"histogramdd: {len(columns)} axes, of which {len(given)} have bins and {len(ranges)} a range"
         )
-    edges = tuple(histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True))
+    edges = [histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True)]
     place, total = as_node(np.int64(0)), as_node(np.int64(1))
     for column, line in zip(columns, edges, strict=True):
         # what lies on the last edge is in the last bin; on both sides there is one more, for what is outside

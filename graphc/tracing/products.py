@@ -27,6 +27,7 @@ from graphc.ir.source_lines import TRACE
 from graphc.ir.text import print_graph
 from graphc.ir.walk import dependents, nodes_of, rebuilt
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import with_static_sizes
 from graphc.options import options
 from graphc.startup.record import replace
 from graphc.tensor import boundary
@@ -246,7 +247,8 @@ class Split:
         own = kept_for(leaves(made), [each for each in leaves(vectors) if isinstance(each, Node)])
         # Another trace, for axes of one element, may need other values; those are computed anew.
         if len(own) == len(kept) and own and print_graph(own) == self.text:
-            replaced = dict(zip(own, map(as_node, kept), strict=True))
+            pairs = zip(own, kept, strict=True)
+            replaced = {node: with_static_sizes(node, as_node(value), "kept value") for node, value in pairs}
             made = map_leaves(lambda node: rebuilt(replaced, as_node(node), done.since), made)
         return done.restored(made)
 

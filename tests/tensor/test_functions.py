@@ -502,7 +502,7 @@ GRIDS: tuple[Row, ...] = (
     (
         "meshgrid sparse",
         lambda x, y: T.meshgrid(x, y, sparse=True),
-        lambda x, y: list(np.meshgrid(x, y, sparse=True)),
+        lambda x, y: np.meshgrid(x, y, sparse=True),
         (V, W),
     ),
     both("vander", V),
@@ -613,7 +613,7 @@ CALCULUS: tuple[Row, ...] = (
     both("gradient", V, UP),
     both("gradient", V, UP, edge_order=2),
     both("gradient", C, axis=1, edge_order=2),
-    ("gradient of all", lambda x: T.gradient(x, 2.0, 0.5), lambda x: list(np.gradient(x, 2.0, 0.5)), (M,)),
+    ("gradient of all", lambda x: T.gradient(x, 2.0, 0.5), lambda x: np.gradient(x, 2.0, 0.5), (M,)),
     both("gradient", INTS, axis=0),
     both("unwrap", V * 5),
     both("unwrap", INTS * 3, period=7),

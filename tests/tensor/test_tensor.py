@@ -349,11 +349,11 @@ CREATION: tuple[Row, ...] = (
     ("tri", lambda: T.tri(3, 4, -1), lambda: np.tri(3, 4, -1), ()),
     ("tril", lambda x: T.tril(x, 1), lambda x: np.tril(x, 1), (MATRIX,)),
     ("triu", T.triu, np.triu, (CUBE,)),
-    ("meshgrid", T.meshgrid, lambda x, y: list(np.meshgrid(x, y)), (VECTOR, MATRIX[0])),
+    ("meshgrid", T.meshgrid, np.meshgrid, (VECTOR, MATRIX[0])),
     (
         "meshgrid ij",
         lambda x, y: T.meshgrid(x, y, indexing="ij"),
-        lambda x, y: list(np.meshgrid(x, y, indexing="ij")),
+        lambda x, y: np.meshgrid(x, y, indexing="ij"),
         (VECTOR, MATRIX[0]),
     ),
     ("one_hot", lambda x: T.one_hot(x, 3), lambda x: np.eye(3)[x], (np.array([2, 0, 1, 2]),)),

@@ -69,6 +69,17 @@ def test_products_keep_what_the_function_has_computed() -> None:
         npt.assert_allclose(pull(np.ones((2, 3)))[0], np.full((1, 3), 2 * np.e))
 
 
+@pytest.mark.parametrize("shape", [(4, 1, 3), (1, 3)])
+@pytest.mark.parametrize("f", [np.squeeze, lambda x: np.squeeze(jnp.tanh(x)) * x.sum()])
+def test_products_of_axes_that_are_left_out(f: Any, shape: tuple[int, ...]) -> None:
+    x, v = RNG.normal(size=(2, *shape))
+    value, tangent = graphc.jvp(f, (x,), (v,))
+    g = RNG.normal(size=value.shape)
+    npt.assert_allclose(tangent, quotient(f, x, v), rtol=1e-7, atol=1e-9)
+    npt.assert_allclose(graphc.linearize(f, x)[1](v), tangent)
+    npt.assert_allclose((graphc.vjp(f, x)[1](g)[0] * v).sum(), (g * tangent).sum())
+
+
 def test_products_of_trees() -> None:
     def f(p: Any, n: Any) -> Any:
         return {"y": p["a"] * p["b"][0] * n, "n": n + 1}, p["a"]
