@@ -9,23 +9,24 @@ autograd's functions return. They are made of `graphc.grad`, `graphc.jvp` and `g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from graphc import lax, numpy as jnp, tracing
-from graphc.tracing import checkpoint, jvp, vjp
+from graphc import lax, numpy as jnp, tracing, tree
+from graphc.ir.node import Node
+from graphc.tracing import checkpoint, hvp, jvp, linearize, vjp
 from graphc.tracing.derivatives import retraceable
 from graphc.tree import ravel_pytree
 
 __all__ = [
-    "adam", "check_grads", "checkpoint", "defvjp", "deriv", "elementwise_grad", "fixed_point", "flatten",
+    "adam", "check_grads", "checkpoint", "defjvp", "defvjp", "deriv", "elementwise_grad", "fixed_point", "flatten",
     "flatten_func", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product", "hessian_vector_product",
-    "jacobian", "make_hvp", "make_jvp", "make_vjp", "multigrad_dict", "primitive", "rmsprop", "sgd", "value_and_grad",
-    "vector_jacobian_product",
+    "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp", "multigrad_dict", "primitive",
+    "rmsprop", "sgd", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -75,12 +76,25 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Any:
     return tracing.grad(lambda *args, **kwargs: jnp.sum(fun(*args, **kwargs)), argnum)
 
 
+def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Any:
+    """Return the derivative of an analytic function of a complex number: the gradient of the real part of its value.
+
+    >>> holomorphic_grad(lambda z: z**2)(1 + 2j)
+    np.complex128(2+4j)
+    """
+    return tracing.grad(lambda *args, **kwargs: jnp.real(fun(*args, **kwargs)), argnum)
+
+
 def deriv(fun: Function, argnum: int = 0) -> Function:
     """Return the derivative along a vector of ones, in forward mode."""
-    return retraceable(fun, lambda *args: make_jvp(fun, argnum)(*args)(jnp.ones_like(args[argnum]))[1])
+
+    def along_ones(*args: Any, **kwargs: Any) -> Any:
+        return make_jvp(fun, argnum)(*args, **kwargs)(jnp.ones_like(args[argnum]))[1]
+
+    return retraceable(fun, along_ones)
 
 
-def make_vjp(fun: Function, argnum: int = 0) -> Function:
+def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
     """Return a function of the arguments that gives (pull, value); `pull(g)` is the cotangent of the argument.
 
     >>> pull, value = make_vjp(lambda x: x**2)(np.array([1.0, 2.0]))
@@ -88,25 +102,53 @@ def make_vjp(fun: Function, argnum: int = 0) -> Function:
     array([2., 4.])
     """
 
-    def at(*args: Any) -> tuple[Function, Any]:
-        value, pull = vjp(_of_one(fun, args, argnum), args[argnum])
+    def at(*args: Any, **kwargs: Any) -> tuple[Function, Any]:
+        value, pull = vjp(*_of_one(fun, args, kwargs, argnum))
         return lambda cotangent: pull(cotangent)[0], value
 
     return at
 
 
-def make_jvp(fun: Function, argnum: int = 0) -> Function:
+def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
     """Return a function of the arguments that gives a function of a tangent, whose results are (value, tangent).
 
     >>> make_jvp(lambda x: x**2)(3.0)(1.0)
     (np.float64(9.0), np.float64(6.0))
     """
-    return lambda *args: lambda tangent: jvp(_of_one(fun, args, argnum), (args[argnum],), (tangent,))
+
+    def at(*args: Any, **kwargs: Any) -> Function:
+        one, value = _of_one(fun, args, kwargs, argnum)
+        return lambda tangent: jvp(one, (value,), (tangent,))
+
+    return at
 
 
-def make_hvp(fun: Function, argnum: int = 0) -> Function:
+def make_hvp(fun: Function, argnum: Argnum = 0) -> Function:
     """Return a function of the arguments that gives (product, gradient); `product(v)` is the Hessian times v."""
     return make_vjp(grad(fun, argnum), argnum)
+
+
+def _half_square(x: Any) -> Any:
+    return 0.5 * jnp.sum(x**2, axis=-1)
+
+
+def make_ggnvp(f: Function, g: Function = _half_square, f_argnum: Argnum = 0) -> Function:
+    """Return a function of the arguments that gives a function of a vector v: the transposed Jacobian of `f`, times the
+    Hessian of `g` at the value, times the Jacobian, times v (the generalized Gauss-Newton matrix of `g` of `f`).
+
+    g: returns a number; by default half the sum of squares.
+
+    >>> make_ggnvp(lambda x: x**2)(np.array([1.0, 2.0]))(np.array([1.0, 1.0]))
+    array([ 4., 16.])
+    """
+
+    def at(*args: Any, **kwargs: Any) -> Function:
+        one, x = _of_one(f, args, kwargs, f_argnum)
+        value, push = linearize(one, x)
+        pull = vjp(one, x)[1]
+        return lambda v: pull(hvp(g, (value,), (push(v),)))[0]
+
+    return at
 
 
 def hessian_vector_product(fun: Function, argnum: int = 0) -> Function:
@@ -116,15 +158,28 @@ def hessian_vector_product(fun: Function, argnum: int = 0) -> Function:
     array([6., 0.])
     """
     slope = grad(fun, argnum)
-    return retraceable(fun, lambda *args: make_jvp(slope, argnum)(*args[:-1])(args[-1])[1])
+    return retraceable(fun, lambda *args, **kwargs: make_jvp(slope, argnum)(*args[:-1], **kwargs)(args[-1])[1])
 
 
 hessian_tensor_product = hessian_vector_product
 
 
-def vector_jacobian_product(fun: Function, argnum: int = 0) -> Function:
-    """Return a function of the arguments and a vector: the vector times the Jacobian."""
-    return retraceable(fun, lambda *args: make_vjp(fun, argnum)(*args[:-1])[0](args[-1]))
+def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
+    """Return a function of the arguments and an array: the array times the Jacobian, summed over all axes of the array,
+    which are the first ones of the value.
+
+    >>> tensor_jacobian_product(lambda x: x**2)(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    array([2., 2.])
+    """
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        *own, array = args
+        return jacobian(lambda *x: jnp.tensordot(array, fun(*x, **kwargs), jnp.ndim(array)), argnum)(*own)
+
+    return retraceable(fun, product)
+
+
+vector_jacobian_product = tensor_jacobian_product
 
 
 def multigrad_dict(fun: Function) -> Function:
@@ -185,18 +240,35 @@ def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) ->
 
 
 class Primitive:
-    """A function whose derivative `defvjp` may give."""
+    """A function whose derivative `defvjp` or `defjvp` may give."""
 
     def __init__(self, fun: Function) -> None:
         update_wrapper(self, fun)
-        self.fun = self.call = fun
+        self.fun, self.ruled = fun, fun
 
-    def __call__(self, *args: Any) -> Any:
-        return self.call(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        is_plain = not any(isinstance(leaf, Node) for leaf in tree.leaves(args))
+        return (self.fun if is_plain else self.ruled)(*args, **kwargs)
+
+    def rule(self, makers: Mapping[int, Any], made: Callable[..., Function]) -> None:
+        """Give the function its derivative. made: gives a function of some arguments a derivative, from the function,
+        their positions, and the function that adds the others."""
+
+        def ruled(*args: Any, **kwargs: Any) -> Any:
+            places = [place for place, each in enumerate(args) if place in makers or isinstance(each, Node)]
+
+            def completed(moved: Sequence[Any]) -> list[Any]:
+                given = dict(zip(places, moved, strict=True))
+                return [given.get(place, each) for place, each in enumerate(args)]
+
+            own = made(lambda *moved: self.fun(*completed(moved), **kwargs), places, completed, kwargs)
+            return own(*(args[place] for place in places))
+
+        self.ruled = ruled
 
 
 def primitive(fun: Function) -> Primitive:
-    """Return the function with room for a derivative, which `defvjp` gives.
+    """Return the function with room for a derivative, which `defvjp` or `defjvp` gives.
 
     The function is traced as others are. For code that cannot be traced, use `graphc.pure_callback` in it.
     """
@@ -216,20 +288,57 @@ def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Sequence[int] |
     np.float64(6.0)
     """
     makers = dict(zip(argnums or range(len(vjpmakers)), vjpmakers, strict=False))
-    own = fun.fun
 
-    def forward(*args: Any) -> Any:
-        value = own(*args)
-        return value, (value, args)
+    def made(own: Function, places: Sequence[int], completed: Function, kwargs: dict[str, Any]) -> Function:
+        def forward(*moved: Any) -> Any:
+            value = own(*moved)
+            return value, (value, moved)
 
-    def backward(kept: Any, cotangent: Any) -> tuple[Any, ...]:
-        value, args = kept
-        chosen = [makers.get(place) for place in range(len(args))]
-        return tuple(None if make is None else make(value, *args)(cotangent) for make in chosen)
+        def backward(kept: Any, cotangent: Any) -> tuple[Any, ...]:
+            value, moved = kept
+            chosen = [makers.get(place) for place in places]
+            return tuple(make and make(value, *completed(moved), **kwargs)(cotangent) for make in chosen)
 
-    made: Any = tracing.custom_vjp(own)
-    made.defvjp(forward, backward)
-    fun.call = made
+        ruled: Any = tracing.custom_vjp(own)
+        ruled.defvjp(forward, backward)
+        return ruled
+
+    fun.rule(makers, made)
+
+
+def defjvp(fun: Primitive, *jvpmakers: Function | str | None, argnums: Sequence[int] | None = None) -> None:
+    """Give a `primitive` its derivative in forward mode. The other direction is derived from it.
+
+    jvpmakers: for each argument, a function of its tangent, the value and the arguments that returns the tangent of
+    the value; "same" for the function itself, with the tangent in place of the argument; None for an argument without a
+    derivative. argnums: the positions of these arguments, if they are not the first ones.
+
+    >>> @primitive
+    ... def square(x):
+    ...     return x * x
+    >>> defjvp(square, lambda t, value, x: 2 * x * t)
+    >>> grad(square)(3.0)
+    np.float64(6.0)
+    """
+    makers = dict(zip(argnums or range(len(jvpmakers)), jvpmakers, strict=False))
+
+    def made(own: Function, places: Sequence[int], completed: Function, kwargs: dict[str, Any]) -> Function:
+        def along(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            value, args = own(*primals), completed(primals)
+            tangent: Any = jnp.zeros_like(value)
+            for place, t in zip(places, tangents, strict=True):
+                make = makers.get(place)
+                if make == "same":
+                    tangent = tangent + fun.fun(*args[:place], t, *args[place + 1 :], **kwargs)
+                elif callable(make):
+                    tangent = tangent + make(t, value, *args, **kwargs)
+            return value, tangent
+
+        ruled: Any = tracing.custom_jvp(own)
+        ruled.defjvp(along)
+        return ruled
+
+    fun.rule(makers, made)
 
 
 def check_grads(fun: Function, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> Function:
@@ -260,9 +369,17 @@ def check_grads(fun: Function, modes: Sequence[str] = ("fwd", "rev"), order: int
     return check
 
 
-def _of_one(fun: Function, args: tuple[Any, ...], argnum: int) -> Function:
-    """The function of one argument, with the others as they are."""
-    return lambda value: fun(*args[:argnum], value, *args[argnum + 1 :])
+def _of_one(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], argnum: Argnum) -> tuple[Function, Any]:
+    """Return the function of one argument, or of a tuple of several, with the others as they are; and this argument."""
+    places = [argnum] if isinstance(argnum, int) else list(argnum)
+
+    def one(value: Any) -> Any:
+        given = list(args)
+        for place, each in zip(places, [value] if isinstance(argnum, int) else value, strict=True):
+            given[place] = each
+        return fun(*given, **kwargs)
+
+    return one, args[argnum] if isinstance(argnum, int) else tuple(args[place] for place in places)
 
 
 # --- optimisers: each calls `gradient(x, iteration)`, and `callback(x, iteration, gradient)` before a step ------------

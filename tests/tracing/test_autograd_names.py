@@ -50,6 +50,25 @@ def test_products() -> None:
     npt.assert_allclose(ag.vector_jacobian_product(lambda x: x**2)(X, X), 2 * X * X)
 
 
+def test_products_of_several_arguments_and_of_named_ones() -> None:
+    def scaled(a: Any, x: Any, power: Any = 1) -> Any:
+        return a * x**power
+
+    pull, value = ag.make_vjp(scaled, [1, 0])(2.0, X, power=3)
+    npt.assert_allclose(value, 2 * X**3)
+    by_x, by_a = pull(X)
+    npt.assert_allclose(by_x, 6 * X**3)
+    npt.assert_allclose(by_a, (X**4).sum())
+    npt.assert_allclose(ag.make_jvp(scaled, (0, 1))(2.0, X, power=3)((1.0, X))[1], 7 * X**3)
+    npt.assert_allclose(ag.deriv(scaled, 1)(2.0, X, power=3), 6 * X**2)
+    npt.assert_allclose(ag.hessian_vector_product(cubes)(X, X, a=2.0), 12 * X * X)
+    npt.assert_allclose(ag.tensor_jacobian_product(lambda x, k: k * np.outer(x, X))(X, X, k=2.0), 2 * X[:, None] * X)
+    npt.assert_allclose(ag.make_ggnvp(lambda k, x: k * x**2, f_argnum=1)(3.0, X)(X), 36 * X**3)
+    weighed = ag.make_ggnvp(lambda x: x**2, lambda y: (y**3).sum())
+    npt.assert_allclose(weighed(X)(X), 24 * X**5)
+    npt.assert_allclose(ag.holomorphic_grad(lambda z: np.sum(z**3))(X + 1j), 3 * (X + 1j) ** 2)
+
+
 def test_dicts_and_flat_vectors() -> None:
     slopes = ag.multigrad_dict(cubes)(X, a=2.0)
     npt.assert_allclose(slopes["x"], 6 * X**2)
@@ -99,6 +118,23 @@ def test_derivatives_of_your_own() -> None:
     assert ag.grad(scaled, 1)(2.0, 3.0) == 6.0
     assert ag.grad(scaled)(2.0, 3.0) == 0.0
     assert getattr(scaled, "__name__", "") == "scaled"
+
+
+def test_a_derivative_in_forward_mode() -> None:
+    @ag.primitive
+    def shifted(x: Any, y: Any, axis: int, by: Any = 1) -> Any:
+        return np.roll(x, by, axis) * y
+
+    ag.defjvp(shifted, "same", lambda t, value, x, y, axis, by=1: 5 * t * np.roll(x, by, axis))  # five, to be seen
+    square = np.stack([X, X**2])
+    rolled = np.roll(square, 2, 1)
+    slopes = ag.grad(lambda x, y: (square * shifted(x, y, 1, by=2)).sum(), (0, 1))(square, rolled)
+    npt.assert_allclose(slopes[0], np.roll(square * rolled, -2, 1))
+    npt.assert_allclose(slopes[1], 5 * square * rolled)
+    npt.assert_array_equal(shifted(square, 2.0, 0), np.roll(square, 1, 0) * 2)
+    ag.defvjp(shifted, None, lambda value, x, y, axis, by=1: lambda g: 7 * g, argnums=(0, 1))
+    npt.assert_allclose(ag.grad(lambda y: shifted(square, y, 1).sum())(rolled), np.full((2, 3), 7.0))
+    npt.assert_allclose(ag.grad(lambda x: shifted(x, rolled, 1).sum())(square), np.zeros((2, 3)))
 
 
 def test_checks_of_derivatives() -> None:
