@@ -17,36 +17,7 @@ from functools import cache
 from typing import Any
 
 from graphc.arrays.dtypes import DTYPES, FLOATS, can_cast_safely, itemsize
-from graphc.codegen.call.layout import (
-    ALIGNED,
-    ARRAY_DATA,
-    ARRAY_DTYPE,
-    ARRAY_FLAGS,
-    ARRAY_RANK,
-    ARRAY_SHAPE,
-    CONTIGUOUS,
-    DTYPE_NUMBER,
-    LIST_ITEMS,
-    LIST_SIZE,
-    OBJECT_TYPE,
-    TUPLE_ITEMS,
-    TUPLE_SIZE,
-    VALUE,
-    WRITEABLE,
-)
-from graphc.codegen.call.objects import (
-    NOTHING,
-    OFFSETS,
-    Imported,
-    clear_error,
-    each_output,
-    empty,
-    release,
-    retain,
-    times,
-    word,
-    word_at,
-)
+from graphc.codegen.call import layout, objects
 from graphc.codegen.call.signature import MOST_COPIED
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function, table
@@ -60,7 +31,7 @@ TYPES: dict[str, type[Int] | type[Real]] = {
 }
 """The LLVM type of an element in memory, by dtype."""
 
-as_long_long = Imported("PyLong_AsLongLongAndOverflow", I64, Ptr, Ptr)
+as_long_long = objects.Imported("PyLong_AsLongLongAndOverflow", I64, Ptr, Ptr)
 
 
 @cache
@@ -78,25 +49,25 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr, Ptr], Ptr]:
         sources = [source for source in DTYPES if source != dtype and can_cast_safely(source, dtype)]
         cast_from = {source: code.label(f"from_{source}") for source in sources}
         refuse = code.label("refuse")
-        exact, type_ = word(record, "exact"), object.get(OBJECT_TYPE)
-        element = code.variable(object.at(VALUE))
+        exact, type_ = objects.word(record, "exact"), object.get(layout.OBJECT_TYPE)
+        element = code.variable(object.at(layout.VALUE))
         with code.when(type_ == ndarray):
             refuse.when(kind != NULL)
-            refuse.when(((object.get(ARRAY_FLAGS) & ALIGNED) == 0) | (object.get(ARRAY_RANK) != 0))
-            element.value = object.get(ARRAY_DATA)
-            descriptor = object.get(ARRAY_DTYPE)
-            with code.when(descriptor == word(record, f"{dtype} descriptor")):
+            refuse.when(((object.get(layout.ARRAY_FLAGS) & layout.ALIGNED) == 0) | (object.get(layout.ARRAY_RANK) != 0))
+            element.value = object.get(layout.ARRAY_DATA)
+            descriptor = object.get(layout.ARRAY_DTYPE)
+            with code.when(descriptor == objects.word(record, f"{dtype} descriptor")):
                 code.ret(element.value)
             refuse.unless(exact == NULL)
             for source in sources:
-                cast_from[source].when(descriptor == word(record, f"{source} descriptor"))
+                cast_from[source].when(descriptor == objects.word(record, f"{source} descriptor"))
             refuse.go()
         refuse.unless((exact == NULL) | (type_ == kind))
-        with code.when(type_ == word(record, f"{dtype} scalar")):
+        with code.when(type_ == objects.word(record, f"{dtype} scalar")):
             code.ret(element.value)
         _take_python_number(code, dtype, object, record, room, refuse)
         for source in sources:
-            cast_from[source].when(type_ == word(record, f"{source} scalar"))
+            cast_from[source].when(type_ == objects.word(record, f"{source} scalar"))
         refuse.go()
         for source in sources:
             code.place(cast_from[source])
@@ -119,18 +90,18 @@ def _give(code: Code, room: Ptr, value: Any, source: str, dtype: str) -> None:
 def _take_python_number(code: Code, dtype: str, object: Ptr, record: Ptr, room: Ptr, refuse: Label) -> None:
     """Return a Python number as an element: a float for a parameter of floats, True and False for any, an int that fits
     for all but bool."""
-    type_, is_true = object.get(OBJECT_TYPE), object == word(record, "true")
-    with code.when(is_true | (object == word(record, "false"))):
+    type_, is_true = object.get(layout.OBJECT_TYPE), object == objects.word(record, "true")
+    with code.when(is_true | (object == objects.word(record, "false"))):
         _give(code, room, is_true.to(I8, signed=False), "bool", dtype)
     if dtype in FLOATS:
-        with code.when(type_ == word(record, "float")):
+        with code.when(type_ == objects.word(record, "float")):
             if dtype == "float64":
-                code.ret(object.at(VALUE))
+                code.ret(object.at(layout.VALUE))
             else:
-                _give(code, room, object.at(VALUE).load(F64), "float64", dtype)
+                _give(code, room, object.at(layout.VALUE).load(F64), "float64", dtype)
     if dtype == "bool":
         return
-    with code.when(type_ == word(record, "int")):
+    with code.when(type_ == objects.word(record, "int")):
         over = code.local(I32)
         number = as_long_long(record, object, over)
         refuse.when(over.load(I32) != 0)
@@ -145,10 +116,10 @@ def _take_python_number(code: Code, dtype: str, object: Ptr, record: Ptr, room: 
 
 # --- conversion of small arrays and lists -----------------------------------------------------------------------------
 
-new_copy = Imported("PyArray_NewCopy", Ptr, Ptr, I32)
-cast_array = Imported("PyArray_CastToType", Ptr, Ptr, Ptr, I32)
+new_copy = objects.Imported("PyArray_NewCopy", Ptr, Ptr, I32)
+cast_array = objects.Imported("PyArray_CastToType", Ptr, Ptr, Ptr, I32)
 
-DESCRIPTORS = OFFSETS[f"{DTYPES[0]} descriptor"]
+DESCRIPTORS = objects.OFFSETS[f"{DTYPES[0]} descriptor"]
 """The offset in a record of the descriptors of all dtypes, in the order of DTYPES."""
 itemsizes = table("itemsizes", [itemsize(dtype) for dtype in DTYPES])
 sources = table(
@@ -164,24 +135,24 @@ def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32
     """Convert an argument to a contiguous array of dtype number `dtype` and of this rank, and append it to the
     references that the call holds. Returns null to refuse."""
     refuse, held = code.label("refuse"), code.label("held")
-    descriptor = word_at(record, (dtype << 3) + DESCRIPTORS)
+    descriptor = objects.word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
-    with code.when(object.get(OBJECT_TYPE) == word(record, "ndarray")):
-        refuse.unless(object.get(ARRAY_RANK) == rank)
-        refuse.unless(is_small(code, dtype, rank, object.get(ARRAY_SHAPE)))
-        with code.when(object.get(ARRAY_DTYPE) == descriptor):
+    with code.when(object.get(layout.OBJECT_TYPE) == objects.word(record, "ndarray")):
+        refuse.unless(object.get(layout.ARRAY_RANK) == rank)
+        refuse.unless(is_small(code, dtype, rank, object.get(layout.ARRAY_SHAPE)))
+        with code.when(object.get(layout.ARRAY_DTYPE) == descriptor):
             new.value = new_copy(record, object, I32.of(0))
             held.go()
-        refuse.unless(word(record, "exact") == NULL)
-        refuse.unless(casts(code, object.get(ARRAY_DTYPE), record, dtype))
-        retain(code, descriptor)
+        refuse.unless(objects.word(record, "exact") == NULL)
+        refuse.unless(casts(code, object.get(layout.ARRAY_DTYPE), record, dtype))
+        objects.retain(code, descriptor)
         new.value = cast_array(record, object, descriptor, I32.of(0))
         held.go()
-    refuse.unless(word(record, "exact") == NULL)
+    refuse.unless(objects.word(record, "exact") == NULL)
     new.value = array_of_list(code, object, record, dtype, rank)
     code.place(held)
     with code.when(new.value == NULL):
-        clear_error(record)
+        objects.clear_error(record)
         refuse.go()
     number = references.load(I64) + 1
     references.at(number, Ptr).store(new.value)
@@ -196,7 +167,7 @@ def is_small(code: Code, dtype: I64, rank: I32, shape: Ptr) -> Bool:
     """True for an array of at most MOST_COPIED bytes, which is copied without asking Python."""
     length = code.variable(itemsizes(code).at(dtype, I64).load(I64))
     with code.count(0, rank.to(I64)) as axis:
-        length.value = times(code, length.value, shape.at(axis, I64).load(I64))
+        length.value = objects.times(code, length.value, shape.at(axis, I64).load(I64))
     return ~length.value.above(MOST_COPIED)
 
 
@@ -205,8 +176,8 @@ def casts(code: Code, own: Ptr, record: Ptr, dtype: I64) -> Bool:
     """True where the dtype `own`, in any byte order, casts safely to dtype number `dtype`."""
     mask = sources(code).at(dtype, I64).load(I64)
     with code.count(0, len(DTYPES)) as source:
-        known = word_at(record, (source << 3) + DESCRIPTORS)
-        with code.when(known.get(DTYPE_NUMBER) == own.get(DTYPE_NUMBER)):
+        known = objects.word_at(record, (source << 3) + DESCRIPTORS)
+        with code.when(known.get(layout.DTYPE_NUMBER) == own.get(layout.DTYPE_NUMBER)):
             code.ret(((mask >> source) & 1) != 0)
     return Bool.of(False)
 
@@ -230,7 +201,7 @@ def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -
     with code.otherwise():
         refuse.unless(rank == 1)
     refuse.unless(is_small(code, dtype, rank, dims))
-    array = empty(code, record, (dtype << 3) + DESCRIPTORS, rank, dims)
+    array = objects.empty(code, record, (dtype << 3) + DESCRIPTORS, rank, dims)
     refuse.when(array == NULL)
     wrong, size = code.label("wrong"), itemsizes(code).at(dtype, I64).load(I64)
     items.store(first)
@@ -238,11 +209,11 @@ def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -
         with code.when(rank == 2):
             wrong.when(items_of(code, first.at(row, Ptr).load(Ptr), record, items) != count.value)
         with code.count(0, count.value) as k:
-            place = array.get(ARRAY_DATA).at((row * count.value + k) * size)
+            place = array.get(layout.ARRAY_DATA).at((row * count.value + k) * size)
             wrong.unless(put_number(code, items.load(Ptr).at(k, Ptr).load(Ptr), record, dtype, place))
     code.ret(array)
     code.place(wrong)
-    release(code, array, record)
+    objects.release(code, array, record)
     code.place(refuse)
     return NULL
 
@@ -250,12 +221,12 @@ def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -
 @function("noinline optnone")
 def items_of(code: Code, object: Ptr, record: Ptr, place: Ptr) -> I64:
     """Return the number of items of a list or tuple and store their address at `place`; -1 for another object."""
-    with code.when(object.get(OBJECT_TYPE) == word(record, "list")):
-        place.store(object.get(LIST_ITEMS))
-        code.ret(object.get(LIST_SIZE))
-    with code.when(object.get(OBJECT_TYPE) == word(record, "tuple")):
-        place.store(object.at(TUPLE_ITEMS))
-        code.ret(object.get(TUPLE_SIZE))
+    with code.when(object.get(layout.OBJECT_TYPE) == objects.word(record, "list")):
+        place.store(object.get(layout.LIST_ITEMS))
+        code.ret(object.get(layout.LIST_SIZE))
+    with code.when(object.get(layout.OBJECT_TYPE) == objects.word(record, "tuple")):
+        place.store(object.at(layout.TUPLE_ITEMS))
+        code.ret(object.get(layout.TUPLE_SIZE))
     return I64.of(-1)
 
 
@@ -263,23 +234,25 @@ def items_of(code: Code, object: Ptr, record: Ptr, place: Ptr) -> I64:
 def put_number(code: Code, object: Ptr, record: Ptr, dtype: I64, place: Ptr) -> Bool:
     """Store a Python number as an element; False where it does not fit. Items of type np.float64 and np.int64 are taken
     for float64 and int64 alone: for other dtypes NumPy's result depends on the other items."""
-    refuse, type_ = code.label("refuse"), object.get(OBJECT_TYPE)
-    is_true, is_false = (object == word(record, name) for name in ("true", "false"))
+    refuse, type_ = code.label("refuse"), object.get(layout.OBJECT_TYPE)
+    is_true, is_false = (object == objects.word(record, name) for name in ("true", "false"))
     number = code.variable(is_true.to(I64, signed=False))
     is_wide = dtype == DTYPES.index("float64")
-    with code.when((type_ == word(record, "float")) | ((type_ == word(record, "float64 scalar")) & is_wide)):
-        real = object.at(VALUE).load(F64)
+    with code.when(
+        (type_ == objects.word(record, "float")) | ((type_ == objects.word(record, "float64 scalar")) & is_wide)
+    ):
+        real = object.at(layout.VALUE).load(F64)
         for name in FLOATS:
             with code.when(dtype == DTYPES.index(name)):
                 place.store(real.to(TYPES[name]))
                 code.ret(True)
         refuse.go()
     with code.when(~(is_true | is_false)):
-        with code.when(type_ == word(record, "int64 scalar")):
+        with code.when(type_ == objects.word(record, "int64 scalar")):
             refuse.unless(is_wide | (dtype == DTYPES.index("int64")))
-            number.value = object.at(VALUE).load(I64)
+            number.value = object.at(layout.VALUE).load(I64)
         with code.otherwise():
-            refuse.unless(type_ == word(record, "int"))
+            refuse.unless(type_ == objects.word(record, "int"))
             refuse.when(dtype == DTYPES.index("bool"))
             over = code.local(I32)
             number.value = as_long_long(record, object, over)
@@ -309,17 +282,17 @@ def _put_integer(code: Code, number: I64, name: str, place: Ptr, refuse: Label) 
 
 # --- checks of arguments and of arrays for results --------------------------------------------------------------------
 
-intern = Imported("PyUnicode_InternInPlace", NOTHING, Ptr)
+intern = objects.Imported("PyUnicode_InternInPlace", objects.NOTHING, Ptr)
 
 
 @function("noinline")
 def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flags: I32) -> Bool:
     """True for an object of exactly type ndarray with this descriptor and rank and all these flags."""
-    with code.when(object.get(OBJECT_TYPE) != ndarray):
+    with code.when(object.get(layout.OBJECT_TYPE) != ndarray):
         code.ret(False)
-    has_dtype = object.get(ARRAY_DTYPE) == descriptor
-    has_rank = object.get(ARRAY_RANK) == rank
-    has_flags = (object.get(ARRAY_FLAGS) & flags) == flags
+    has_dtype = object.get(layout.ARRAY_DTYPE) == descriptor
+    has_rank = object.get(layout.ARRAY_RANK) == rank
+    has_flags = (object.get(layout.ARRAY_FLAGS) & flags) == flags
     return has_dtype & has_rank & has_flags
 
 
@@ -327,10 +300,10 @@ def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flag
 def interned(code: Code, record: Ptr, name: Ptr) -> Ptr:
     """Return the address of the interned string equal to `name`. No reference is held: compare it, nothing else."""
     kept = code.local(Ptr)
-    retain(code, name)
+    objects.retain(code, name)
     kept.store(name)
     intern(record, kept)
-    release(code, kept.load(Ptr), record)
+    objects.release(code, kept.load(Ptr), record)
     return kept.load(Ptr)
 
 
@@ -351,12 +324,12 @@ def sort_arguments(
         places.at(p, Ptr).store(NULL)
     with code.when(kwnames != NULL):
         guess = code.variable(given)
-        with code.count(0, kwnames.get(TUPLE_SIZE)) as k:
-            name = code.variable(kwnames.at(TUPLE_ITEMS).at(k, Ptr).load(Ptr))
+        with code.count(0, kwnames.get(layout.TUPLE_SIZE)) as k:
+            name = code.variable(kwnames.at(layout.TUPLE_ITEMS).at(k, Ptr).load(Ptr))
             value = args.at(given + k, Ptr).load(Ptr)
             with code.when(name.value != keywords.at(guess.value, Ptr).load(Ptr)):
                 name.value = interned(code, record, name.value)
-            with code.when(name.value == word(record, "out name")):
+            with code.when(name.value == objects.word(record, "out name")):
                 out.store(value)
             with code.otherwise():
                 place = seek(code, keywords, count, name.value, guess.value, refuse)
@@ -391,7 +364,7 @@ def release_all(code: Code, references: Ptr, record: Ptr) -> None:
     left = code.variable(references.load(I64))
     with code.loop() as loop:
         loop.leave.when(left.value == 0)
-        release(code, references.at(left.value, Ptr).load(Ptr), record)
+        objects.release(code, references.at(left.value, Ptr).load(Ptr), record)
         left.value -= 1
 
 
@@ -401,15 +374,15 @@ def is_writable_result(
 ) -> Bool:
     """True where an array given for a result has its descriptor, rank and sizes, is contiguous and writeable, and
     overlaps none of the byte ranges (from, to) in the table `ranges`, to which its own is appended."""
-    flags = I32.of(CONTIGUOUS | ALIGNED | WRITEABLE)
+    flags = I32.of(layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
     with code.when(~fits(code, object, ndarray, descriptor, rank, flags)):
         code.ret(False)
-    shape = object.get(ARRAY_SHAPE)
+    shape = object.get(layout.ARRAY_SHAPE)
     with code.count(0, rank.to(I64)) as axis:
         size = dims.at(axis, I64).load(I64)
         with code.when(shape.at(axis, I64).load(I64) != size):
             code.ret(False)
-    begin = object.get(ARRAY_DATA)
+    begin = object.get(layout.ARRAY_DATA)
     end = begin.at(length)
     count = ranges.load(I64)
     with code.count(0, count) as other:
@@ -427,8 +400,11 @@ def are_writable_results(
     code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, ranges: Ptr
 ) -> Bool:
     """True where `is_writable_result` holds for each array given for an output."""
-    with each_output(code, record, outputs, count, dims, lengths, given) as output, code.when(output.given != NULL):
-        ndarray, descriptor = word(record, "ndarray"), word_at(record, output.descriptor)
+    with (
+        objects.each_output(code, record, outputs, count, dims, lengths, given) as output,
+        code.when(output.given != NULL),
+    ):
+        ndarray, descriptor = objects.word(record, "ndarray"), objects.word_at(record, output.descriptor)
         own = output.rank, output.dims, output.length
         with code.when(~is_writable_result(code, output.given, ndarray, descriptor, *own, ranges)):
             code.ret(False)

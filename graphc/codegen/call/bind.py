@@ -29,18 +29,7 @@ import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from graphc.arrays.dtypes import DTYPES
-from graphc.codegen.call import locks
-from graphc.codegen.call.layout import (
-    ARRAY_ABI,
-    ARRAY_ABI_SLOT,
-    ARRAY_API,
-    CALLABLE_BINDING,
-    PYTHON_API,
-    RECORD,
-    layout_tag,
-    verify_layout,
-    word_at,
-)
+from graphc.codegen.call import layout, locks
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of
 from graphc.codegen.link import image
 from graphc.errors import GraphcError
@@ -160,7 +149,7 @@ def load(code: bytes, symbols: Mapping[str, int], settings: AnyArray | None = No
     """
     loaded = image.load(code, {"bad_call": image.process_symbol("PyErr_BadInternalCall"), **symbols}, EXPORTS)
     addresses = loaded.addresses
-    if word_at(addresses["layout"]) != layout_tag():
+    if layout.word_at(addresses["layout"]) != layout.layout_tag():
         raise GraphcError("the compiled object is for another Python or another version of graphc")
     entry, vectorcall, sizes, kernel = (addresses[name] for name in EXPORTS[:4])
     return Library(entry, vectorcall, sizes, kernel, loaded.owner, settings)
@@ -201,19 +190,19 @@ def bind(
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
     words = np.array([*_process_record(), *own], np.intp)
     for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
-        words[RECORD.index(field)] = 0 if item is None else id(item)
+        words[layout.RECORD.index(field)] = 0 if item is None else id(item)
     for field, recipe in (("arguments", keywords.arguments), ("results", keywords.results)):
-        words[RECORD.index(field)] = 0 if recipe is None else _address(recipe.words)
-    words[RECORD.index("busy")] = _address(busy)
+        words[layout.RECORD.index(field)] = 0 if recipe is None else _address(recipe.words)
+    words[layout.RECORD.index("busy")] = _address(busy)
     if locking is not None:
-        words[RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
-        words[RECORD.index("contended")] = id(locking.contended)
+        words[layout.RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
+        words[layout.RECORD.index("contended")] = id(locking.contended)
     if closed:
-        words[[RECORD.index(field) for field in TAKEN]] = 0
-    words[RECORD.index("exact")] = keywords.exact
-    words[RECORD.index("scalars")] = keywords.scalars
-    words[RECORD.index("tuples")] = keywords.tuples
-    words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
+        words[[layout.RECORD.index(field) for field in TAKEN]] = 0
+    words[layout.RECORD.index("exact")] = keywords.exact
+    words[layout.RECORD.index("scalars")] = keywords.scalars
+    words[layout.RECORD.index("tuples")] = keywords.tuples
+    words[layout.RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
@@ -229,7 +218,7 @@ def bind(
 @cache
 def _process_record() -> tuple[int, ...]:
     """The words of RECORD that are the same for every function of this process."""
-    verify_layout()
+    layout.verify_layout()
     table = _array_api()
     words = {
         **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "tuples", "out name"), 0),
@@ -250,12 +239,12 @@ def _process_record() -> tuple[int, ...]:
         "true scalar": id(np.True_),
         "false scalar": id(np.False_),
         "memory error": id(MemoryError),
-        **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in PYTHON_API},
-        **{name: word_at(table + 8 * slot) for name, slot in ARRAY_API.items()},
+        **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in layout.PYTHON_API},
+        **{name: layout.word_at(table + 8 * slot) for name, slot in layout.ARRAY_API.items()},
         **{f"{dtype} descriptor": id(np.dtype(dtype)) for dtype in DTYPES},
         **{f"{dtype} scalar": id(np.dtype(dtype).type) for dtype in DTYPES},
     }
-    return tuple(words[field] for field in RECORD)
+    return tuple(words[field] for field in layout.RECORD)
 
 
 def _array_api() -> int:
@@ -264,9 +253,9 @@ def _array_api() -> int:
     get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     get_pointer.restype = ctypes.c_void_p
     table: int = get_pointer(_multiarray_umath._ARRAY_API, None)
-    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(word_at(table + 8 * ARRAY_ABI_SLOT))()
-    if abi != ARRAY_ABI:
-        raise GraphcError(f"NumPy {np.__version__} has the C interface {abi:#x}; graphc knows {ARRAY_ABI:#x}")
+    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(layout.word_at(table + 8 * layout.ARRAY_ABI_SLOT))()
+    if abi != layout.ARRAY_ABI:
+        raise GraphcError(f"NumPy {np.__version__} has the C interface {abi:#x}; graphc knows {layout.ARRAY_ABI:#x}")
     return table
 
 
@@ -374,7 +363,7 @@ def attach(item: Direct, binding: Binding) -> None:
     finds the old binding with its library, or `__call__`."""
     detach(item)
     item.binding = binding
-    if ctypes.c_void_p.from_address(id(item) + CALLABLE_BINDING).value != id(binding):
+    if ctypes.c_void_p.from_address(id(item) + layout.CALLABLE_BINDING).value != id(binding):
         raise GraphcError("this Python lays out the slots of its objects unexpectedly; use mode='interpreted'")
     _jump(item).value = binding.library.vectorcall
 

@@ -39,6 +39,7 @@ from operator import or_
 from typing import Any
 
 from graphc.arrays.dtypes import DTYPES, itemsize
+from graphc.codegen.call import layout, objects
 from graphc.codegen.call.arguments import (
     are_writable_results,
     convert_argument,
@@ -49,41 +50,7 @@ from graphc.codegen.call.arguments import (
 )
 from graphc.codegen.call.callback import PATIENT
 from graphc.codegen.call.exits import end_failed, given_results, go_elsewhere, new_results, out_of_memory
-from graphc.codegen.call.layout import (
-    ABSURD,
-    ALIGNED,
-    ARRAY_DATA,
-    ARRAY_SHAPE,
-    CALLABLE_BINDING,
-    CONTIGUOUS,
-    LIST_ITEMS,
-    RECORD,
-    TUPLE_ITEMS,
-    VALUE,
-    WRITEABLE,
-    layout_tag,
-)
 from graphc.codegen.call.locks import READER, WRITER
-from graphc.codegen.call.objects import (
-    NOTHING,
-    OFFSETS,
-    Imported,
-    content,
-    cover,
-    depart,
-    empty,
-    enter,
-    grow,
-    install,
-    make,
-    measure_memory,
-    overlap,
-    release,
-    retain,
-    truth,
-    word,
-    word_at,
-)
 from graphc.codegen.call.recipes_ir import RAISED, REFUSED, put_together, take_apart
 from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature, extents_of
@@ -98,12 +65,12 @@ taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 WORK_OF_ELEMENT = 8
 """Work of loops of steps that counts as one of these elements."""
 
-save_thread = Imported("PyEval_SaveThread", Ptr)
-restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
+save_thread = objects.Imported("PyEval_SaveThread", Ptr)
+restore_thread = objects.Imported("PyEval_RestoreThread", objects.NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
 
 OUT_OF_LINE = (
-    release,
+    objects.release,
     fits,
     scalar_function("float64"),
     new_results,
@@ -111,19 +78,19 @@ OUT_OF_LINE = (
     out_of_memory,
     go_elsewhere,
     end_failed,
-    overlap,
-    measure_memory,
-    make,
-    grow,
+    objects.overlap,
+    objects.measure_memory,
+    objects.make,
+    objects.grow,
     sort_arguments,
     take_apart,
     put_together,
     convert_argument,
     release_all,
     are_writable_results,
-    cover,
-    enter,
-    depart,
+    objects.cover,
+    objects.enter,
+    objects.depart,
 )
 """Functions that entry points call, compiled once for a machine and not with each entry point. Of those that take
 inputs without axes only that for float64 is among them: a first start waits for all."""
@@ -142,7 +109,7 @@ def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> 
     temps with a pattern before the kernel runs.
     """
     declares = [] if whole else [function.name for function in OUT_OF_LINE]
-    data = [f"@layout = constant i64 {layout_tag()}"]
+    data = [f"@layout = constant i64 {layout.layout_tag()}"]
     return module_text(_entry_points(signature, poison), data, declares=declares)
 
 
@@ -155,7 +122,7 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
     def vectorcall(code: Code, callable: Ptr, args: Ptr, flagged: I64, kwnames: Ptr) -> Ptr:
         """The entry point by the vectorcall protocol. The highest bit of the count is a flag for the word before the
         arguments. The slot of the binding is null where the garbage collector has cleared it."""
-        self = callable.get(CALLABLE_BINDING)
+        self = callable.get(layout.CALLABLE_BINDING)
         with code.when(self == NULL):
             bad_call(code)
             code.ret(NULL)
@@ -176,7 +143,7 @@ def _outputs(signature: Signature) -> list[int]:
     return [
         word
         for number, output in enumerate(signature.outputs)
-        for word in (OFFSETS[f"{output.dtype} descriptor"], len(output.shape), places.get(number, -1))
+        for word in (objects.OFFSETS[f"{output.dtype} descriptor"], len(output.shape), places.get(number, -1))
     ]
 
 
@@ -216,15 +183,15 @@ class Call:
         self.out.store(NULL)
         self.arena_length = code.local(I64)
         self.status = code.variable(I64.of(0))
-        self.instead = code.variable(I64.of(OFFSETS["refuse"]))
+        self.instead = code.variable(I64.of(objects.OFFSETS["refuse"]))
         self.result, self.arena, self.owner = (code.variable(NULL) for _ in range(3))
         self.given = code.variable(NULL)
         """The address of the arrays given for results; null without `out=`."""
         self.is_marked, self.is_contended = (code.variable(Bool.of(False)) for _ in range(2))
         self.refuse, self.failed, self.empty, self.done = map(code.label, ("refuse", "failed", "empty", "done"))
-        self.record = self_.at(TUPLE_ITEMS).load(Ptr).get(ARRAY_DATA)
-        self.ndarray = word(self.record, "ndarray")
-        self.recipe = word(self.record, "results")
+        self.record = self_.at(layout.TUPLE_ITEMS).load(Ptr).get(layout.ARRAY_DATA)
+        self.ndarray = objects.word(self.record, "ndarray")
+        self.recipe = objects.word(self.record, "results")
 
     def write(self) -> Ptr:
         """Write the whole call; return the result of a call that no exit has left."""
@@ -260,7 +227,7 @@ class Call:
                 self.done.when(self.result.value == NULL)
 
     def returns_tuple(self) -> Bool:
-        return word(self.record, "tuples") != NULL
+        return objects.word(self.record, "tuples") != NULL
 
     def sort_arguments(self) -> Ptr:
         """Return the address of the arguments in the order of the inputs."""
@@ -268,7 +235,7 @@ class Call:
         places = code.local(Ptr, count)
         arguments = code.variable(self.args)
         is_direct = (self.kwnames == NULL) & (self.nargs == count)
-        has_recipe = word(self.record, "arguments") != NULL
+        has_recipe = objects.word(self.record, "arguments") != NULL
         with code.when(has_recipe):
             status = take_apart(code, self.record, self.args, self.nargs, self.kwnames, places, self.references)
             self.refuse.when(status == REFUSED)
@@ -277,7 +244,7 @@ class Call:
                 self.done.go()
             arguments.value = places
         with code.when(~(is_direct | has_recipe)):
-            names = 8 * (len(RECORD) + len(self.signature.shared))
+            names = 8 * (len(layout.RECORD) + len(self.signature.shared))
             given = (self.record, self.args, self.nargs, self.kwnames)
             self.refuse.unless(sort_arguments(code, *given, places, self.out, I64.of(count), I64.of(names)))
             arguments.value = places
@@ -287,14 +254,14 @@ class Call:
         """Check, or convert, input or shared variable `number`; refuse where it is of another type."""
         array, shared = self.known[number], number - len(self.signature.inputs)
         if shared >= 0:
-            object = content(self.code, self.cell(shared))
+            object = objects.content(self.code, self.cell(shared))
             self.refuse.when(object == NULL)
         else:
             object = arguments.at(number, Ptr).load(Ptr)
             if not array.shape:
                 return self.take_scalar(number, object)
-        flags = CONTIGUOUS | ALIGNED | (WRITEABLE if array.written else 0)
-        descriptor, rank = word(self.record, f"{array.dtype} descriptor"), I32.of(len(array.shape))
+        flags = layout.CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE if array.written else 0)
+        descriptor, rank = objects.word(self.record, f"{array.dtype} descriptor"), I32.of(len(array.shape))
         has_form = fits(self.code, object, self.ndarray, descriptor, rank, I32.of(flags))
         if shared >= 0:
             self.refuse.unless(has_form)
@@ -306,13 +273,13 @@ class Call:
                 self.refuse.when(taken.value == NULL)
             object = taken.value
             self.objects.at(number + 1, Ptr).store(object)
-        return self.operand(object, object.get(ARRAY_DATA), array, self.compare_sizes(object, array.shape))
+        return self.operand(object, object.get(layout.ARRAY_DATA), array, self.compare_sizes(object, array.shape))
 
     def take_scalar(self, number: int, object: Ptr) -> Operand:
         array = self.known[number]
         self.objects.at(number + 1, Ptr).store(object)
         inputs, shared = len(self.signature.inputs), len(self.signature.shared)
-        kind = word_at(self.record, 8 * (len(RECORD) + shared + 2 * inputs + number))
+        kind = objects.word_at(self.record, 8 * (len(layout.RECORD) + shared + 2 * inputs + number))
         own = self.record, self.ndarray, kind, self.scalars.at(number, I64)
         data = scalar_function(array.dtype)(self.code, object, *own)
         self.refuse.when(data == NULL)
@@ -320,7 +287,7 @@ class Call:
 
     def compare_sizes(self, object: Ptr, shape: Sequence[int | None]) -> list[I64]:
         """Return the sizes of an array; refuse where one differs from the static size."""
-        sizes = object.get(ARRAY_SHAPE) if shape else object
+        sizes = object.get(layout.ARRAY_SHAPE) if shape else object
         dims = [sizes.at(axis, I64).load(I64) for axis in range(len(shape))]
         wrong = [dim != size for dim, size in zip(dims, shape, strict=True) if size is not None]
         if wrong:
@@ -333,7 +300,7 @@ class Call:
         return Operand(object, data, dims, count, count * itemsize(array.dtype))
 
     def cell(self, shared: int) -> Ptr:
-        return word_at(self.record, 8 * (len(RECORD) + shared))
+        return objects.word_at(self.record, 8 * (len(layout.RECORD) + shared))
 
     def compare(self) -> None:
         """Refuse where a written buffer overlaps another operand. The byte ranges stand in a table, those of written
@@ -348,7 +315,7 @@ class Call:
             begins.at(number, I64).store(begin)
             ends.at(number, I64).store(begin + operand.length)
         counts = I64.of(len(written)), I64.of(len(self.operands))
-        self.refuse.when(overlap(self.code, begins, ends, *counts))
+        self.refuse.when(objects.overlap(self.code, begins, ends, *counts))
 
     def call_sizes(self, dims: Ptr) -> I64:
         pointers = [operand.data for operand in self.operands]
@@ -366,12 +333,12 @@ class Call:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))
             held = table("extents", extents)(self.code), I64.of(len(extents) // 3)
-            placed = measure_memory(self.code, self.dims, *held, self.lengths, *buffers)
+            placed = objects.measure_memory(self.code, self.dims, *held, self.lengths, *buffers)
             end = placed.first(I64)
             self.arena_length.store(end)
             counts.append(placed.second(I64))
             with self.code.when(end < 0):
-                self.status.value = I64.of(ABSURD)
+                self.status.value = I64.of(layout.ABSURD)
                 self.failed.go()
         if self.signature.has_safepoints:
             self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
@@ -390,7 +357,7 @@ class Call:
             self.refuse.unless(out == NULL)
             return
         with code.when(out != NULL):
-            none = word(self.record, "none")
+            none = objects.word(self.record, "none")
             if self.signature.returns == "list":
                 self.given.value = given_results(code, self.record, out, I64.of(len(results)))
                 self.refuse.when(self.given.value == NULL)
@@ -422,7 +389,7 @@ class Call:
         self.made = self.references.at(self.claimed + 1, Ptr)
         """The address of the output arrays among the references."""
         for number, operand in enumerate(shared):
-            retain(self.code, operand.object)
+            objects.retain(self.code, operand.object)
             self.references.at(copied + (number + 1), Ptr).store(operand.object)
         if shared:
             self.references.store(self.claimed)
@@ -430,7 +397,7 @@ class Call:
     def make(self) -> None:
         """Make the arrays of the outputs, or take those given."""
         if self.signature.outputs:
-            made = make(self.code, self.record, *self.outputs(), self.given.value, self.references)
+            made = objects.make(self.code, self.record, *self.outputs(), self.given.value, self.references)
             self.go_without_memory(~made)
 
     def made_array(self, number: int) -> Ptr:
@@ -441,16 +408,16 @@ class Call:
         code, temps = self.code, len(self.signature.temps)
         if not temps:
             return []
-        busy = word(self.record, "busy")
+        busy = objects.word(self.record, "busy")
         with code.when(busy.load(I64) == 0):
             busy.store(I64.of(1))
             self.owner.value = busy
-            self.arena.value = grow(code, self.record, self.arena_length)
+            self.arena.value = objects.grow(code, self.record, self.arena_length)
         with code.otherwise():
-            uint8 = I64.of(OFFSETS["uint8 descriptor"])
-            self.arena.value = empty(code, self.record, uint8, I32.of(1), self.arena_length)
+            uint8 = I64.of(objects.OFFSETS["uint8 descriptor"])
+            self.arena.value = objects.empty(code, self.record, uint8, I32.of(1), self.arena_length)
         self.go_without_memory(self.arena.value == NULL)
-        above = self.arena.value.get(ARRAY_DATA).integer() + (ALIGNMENT - 1)
+        above = self.arena.value.get(layout.ARRAY_DATA).integer() + (ALIGNMENT - 1)
         start = ((above & -ALIGNMENT) - ALIGNMENT).address()
         if self.poison:
             poison(code, start.at(ALIGNMENT), self.arena_length.load(I64) - ALIGNMENT)
@@ -466,7 +433,7 @@ class Call:
     def locks(self) -> I64:
         """The offset in the record of the words of the locks."""
         shared = len(self.signature.shared)
-        return I64.of(8 * (len(RECORD) + shared + 3 * len(self.signature.inputs)))
+        return I64.of(8 * (len(layout.RECORD) + shared + 3 * len(self.signature.inputs)))
 
     def modes(self) -> tuple[Ptr, I64]:
         """The arguments of `enter` and `depart` about marks: the table of `_modes`, the number of shared variables."""
@@ -479,7 +446,7 @@ class Call:
         if not count:
             return
         free, wait = code.label("free"), code.label("wait")
-        activity = word(self.record, "activity")
+        activity = objects.word(self.record, "activity")
         free.when(activity == NULL)
         if self.signature.has_safepoints:
             wait.when(self.loops.above(PATIENT))
@@ -488,8 +455,8 @@ class Call:
         values = code.local(Ptr, count)
         for number, operand in enumerate(self.operands[-count:]):
             values.at(number, Ptr).store(operand.object)
-        cells = I64.of(8 * len(RECORD))
-        wait.unless(enter(code, self.record, self.locks(), cells, values, *self.modes(), is_heavy))
+        cells = I64.of(8 * len(layout.RECORD))
+        wait.unless(objects.enter(code, self.record, self.locks(), cells, values, *self.modes(), is_heavy))
         self.is_marked.value = is_heavy
         if any(number >= len(self.signature.inputs) for number in self.signature.reads):
             # Sizes follow from elements that another thread may have changed while memory was found.
@@ -528,32 +495,32 @@ class Call:
 
     def data_of(self, number: int, made: Ptr) -> Ptr:
         """The address that the kernel writes an output to: the elements of an array, or the value of a scalar."""
-        elements = made.get(ARRAY_DATA)
+        elements = made.get(layout.ARRAY_DATA)
         if self.signature.outputs[number].shape:
             return elements
-        return (word(self.record, "scalars") != NULL).choose(made.at(VALUE), elements)
+        return (objects.word(self.record, "scalars") != NULL).choose(made.at(layout.VALUE), elements)
 
     def deliver(self) -> None:
         """Store updates in their cells and return the other outputs. The old value of a cell takes the place of the new
         one among the references, and is released when all updates are made."""
         code, signature = self.code, self.signature
         if signature.returns == "none":
-            self.result.value = word(self.record, "none")
-            retain(code, self.result.value)
+            self.result.value = objects.word(self.record, "none")
+            objects.retain(code, self.result.value)
         is_replacing = any(output.replaces is not None for output in signature.outputs)
         for number, output in enumerate(signature.outputs):
             if output.replaces is not None:
-                old = install(code, self.cell(output.replaces), self.made_array(number))
+                old = objects.install(code, self.cell(output.replaces), self.made_array(number))
                 self.made.at(number, Ptr).store(old)
         items = self.items() if signature.returns == "list" else NULL
         for at, (role, number) in enumerate(signature.results):
             if role == "input":
                 array = self.operands[number].object
-                retain(code, array)
+                objects.retain(code, array)
             else:
                 array = self.made_array(number)
                 if signature.outputs[number].dtype == "bool" and not signature.outputs[number].shape:
-                    array = truth(code, self.record, array)
+                    array = objects.truth(code, self.record, array)
                 if is_replacing:
                     self.made.at(number, Ptr).store(NULL)
             if signature.returns == "list":
@@ -570,7 +537,7 @@ class Call:
         """The address of the items of the list or tuple of results; with a recipe, that of memory on the stack."""
         items = self.code.variable(self.code.local(Ptr, len(self.signature.results)))
         with self.code.when(self.recipe == NULL):
-            of_tuple, of_list = self.result.value.at(TUPLE_ITEMS), self.result.value.get(LIST_ITEMS)
+            of_tuple, of_list = self.result.value.at(layout.TUPLE_ITEMS), self.result.value.get(layout.LIST_ITEMS)
             items.value = self.returns_tuple().choose(of_tuple, of_list)
         return items.value
 
@@ -583,18 +550,18 @@ class Call:
         code.place(go_on)
         if self.signature.shared:
             with code.when(self.is_marked.value):
-                is_well = depart(code, record, self.locks(), *self.modes())
+                is_well = objects.depart(code, record, self.locks(), *self.modes())
                 with code.when(~is_well):
                     self.drop_result()
                     self.status.value = I64.of(0)
                     self.is_contended.value = Bool.of(False)
         if self.signature.temps:
-            release(code, self.arena.value, record)
+            objects.release(code, self.arena.value, record)
             with code.when(self.owner.value != NULL):
                 self.owner.value.store(I64.of(0))
         if self.signature.shared:
             with code.when(self.is_contended.value):
-                self.instead.value = I64.of(OFFSETS["contended"])
+                self.instead.value = I64.of(objects.OFFSETS["contended"])
                 self.refuse.go()
         self.failed.when(self.status.value != 0)
         self.done.go()
@@ -602,7 +569,7 @@ class Call:
     def drop_result(self) -> None:
         unused = self.result.value
         self.result.value = NULL
-        release(self.code, unused, self.record)
+        objects.release(self.code, unused, self.record)
 
     def write_exits(self) -> None:
         """Write the exits: `refuse` (also for `contended`), `failed`, and the return of a result."""

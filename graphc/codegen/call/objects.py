@@ -10,21 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from graphc.codegen.call import layout
 from graphc.codegen.call.bind import LARGE
-from graphc.codegen.call.layout import (
-    ALIGNED,
-    ARRAY_DATA,
-    ARRAY_SHAPE,
-    CONTIGUOUS,
-    LIST_ITEMS,
-    LIST_SIZE,
-    OBJECT_COUNT,
-    OBJECT_TYPE,
-    RECORD,
-    TYPE_ALLOC,
-    VALUE,
-    WRITEABLE,
-)
 from graphc.codegen.call.locks import FORKING
 from graphc.codegen.call.signature import ALIGNMENT, MOST
 from graphc.codegen.llvm.builder import Code
@@ -34,7 +21,7 @@ from graphc.startup.record import record
 
 R = TypeVar("R", Ptr, I32, I64, None)
 
-OFFSETS = {name: 8 * number for number, name in enumerate(RECORD)}
+OFFSETS = {name: 8 * number for number, name in enumerate(layout.RECORD)}
 """The offset in bytes of each word of a record."""
 
 
@@ -82,27 +69,27 @@ multiply = external("llvm.smul.with.overflow.i64", SizeAndFlag, I64, I64)
 @function("alwaysinline")
 def retain(code: Code, object: Ptr) -> None:
     """Py_INCREF. On Pythons without immortal objects the low half of the count is the count."""
-    count = object.get(OBJECT_COUNT)
-    object.put(OBJECT_COUNT, count + (count >= 0).to(I32, signed=False))
+    count = object.get(layout.OBJECT_COUNT)
+    object.put(layout.OBJECT_COUNT, count + (count >= 0).to(I32, signed=False))
 
 
 @function()
 def release(code: Code, object: Ptr, record: Ptr) -> None:
     """Py_XDECREF."""
     with code.when(object != NULL):
-        count = object.get(OBJECT_COUNT)
+        count = object.get(layout.OBJECT_COUNT)
         with code.when(count == 1):
             drop_last(record, object)
         with code.otherwise():
-            object.put(OBJECT_COUNT, count - (count >= 0).to(I32, signed=False))
+            object.put(layout.OBJECT_COUNT, count - (count >= 0).to(I32, signed=False))
 
 
 @function("alwaysinline")
 def content(code: Code, cell: Ptr) -> Ptr:
     """The item of a list of exactly one item, or null."""
-    with code.when(cell.get(LIST_SIZE) != 1):
+    with code.when(cell.get(layout.LIST_SIZE) != 1):
         code.ret(NULL)
-    return cell.get(LIST_ITEMS).load(Ptr)
+    return cell.get(layout.LIST_ITEMS).load(Ptr)
 
 
 @function()
@@ -112,7 +99,7 @@ def install(code: Code, cell: Ptr, new: Ptr) -> Ptr:
     old = content(code, cell)
     with code.when(old == NULL):
         code.ret(new)
-    cell.get(LIST_ITEMS).store(new)
+    cell.get(layout.LIST_ITEMS).store(new)
     return old
 
 
@@ -251,7 +238,7 @@ def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
     is_bool = descriptor == OFFSETS["bool descriptor"]
     to_kind = OFFSETS["bool scalar"] - OFFSETS["bool descriptor"]
     kind = word_at(record, is_bool.choose(I64.of(OFFSETS["int8 scalar"]), descriptor + to_kind))
-    return kind.get(TYPE_ALLOC).call(Ptr, kind, I64.of(0))
+    return kind.get(layout.TYPE_ALLOC).call(Ptr, kind, I64.of(0))
 
 
 @function()
@@ -259,7 +246,7 @@ def truth(code: Code, record: Ptr, made: Ptr) -> Ptr:
     """NumPy's True or False for the scalar that the kernel has written, with a reference in place of that to `made`."""
     found = code.variable(made)
     with code.when(word(record, "scalars") != NULL):
-        is_true = made.at(VALUE).load(I64) != 0
+        is_true = made.at(layout.VALUE).load(I64) != 0
         found.value = is_true.choose(word(record, "true scalar"), word(record, "false scalar"))
         retain(code, found.value)
         release(code, made, record)
@@ -287,8 +274,8 @@ def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length
     block = call_object(record, word(record, "block"), argument, I64.of(1), NULL)
     release(code, number, record)
     failed.when(block == NULL)
-    flags = CONTIGUOUS | ALIGNED | WRITEABLE
-    array = lay(code, record, descriptor, rank, dims, block.get(ARRAY_DATA), flags)
+    flags = layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE
+    array = lay(code, record, descriptor, rank, dims, block.get(layout.ARRAY_DATA), flags)
     with code.when(array == NULL):
         release(code, block, record)
         failed.go()
@@ -378,8 +365,8 @@ def grow(code: Code, record: Ptr, length: Ptr) -> Ptr:
     never there at once."""
     cell = word(record, "arena")
     held = content(code, cell)
-    with code.when(held.get(OBJECT_TYPE) == word(record, "ndarray")):
-        with code.when(held.get(ARRAY_SHAPE).load(I64) >= length.load(I64)):
+    with code.when(held.get(layout.OBJECT_TYPE) == word(record, "ndarray")):
+        with code.when(held.get(layout.ARRAY_SHAPE).load(I64) >= length.load(I64)):
             retain(code, held)
             code.ret(held)
         none = word(record, "none")

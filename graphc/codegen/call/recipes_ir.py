@@ -12,18 +12,8 @@ Attributes of objects are asked for as `getattr` does. So every value that was t
 
 from __future__ import annotations
 
+from graphc.codegen.call import layout
 from graphc.codegen.call.arguments import interned, seek
-from graphc.codegen.call.layout import (
-    DICT_KEYS,
-    DICT_SIZE,
-    LIST_ITEMS,
-    OBJECT_TYPE,
-    TUPLE_ITEMS,
-    TUPLE_SIZE,
-    TYPE_ALLOC,
-    TYPE_NEW,
-    VALUE,
-)
 from graphc.codegen.call.objects import Imported, call_object, new_list, new_tuple, release, retain, word
 from graphc.codegen.call.recipes import (
     BEGUN,
@@ -99,9 +89,9 @@ def take_apart(code: Code, record: Ptr, args: Ptr, nargs: I64, kwnames: Ptr, lea
         hold(code, args.at(k, Ptr).load(Ptr), places.at(k, I64).load(I64), leaves, inner, references)
     names = places.at(by_position + by_name, Ptr)
     with code.when(has_names):
-        end.when(kwnames.get(TUPLE_SIZE) != by_name)
+        end.when(kwnames.get(layout.TUPLE_SIZE) != by_name)
         with code.count(0, by_name) as k:
-            name = code.variable(kwnames.at(TUPLE_ITEMS).at(k, Ptr).load(Ptr))
+            name = code.variable(kwnames.at(layout.TUPLE_ITEMS).at(k, Ptr).load(Ptr))
             with code.when(name.value != names.at(k, Ptr).load(Ptr)):
                 name.value = interned(code, record, name.value)
             place = seek(code, names, by_name, name.value, k, end)
@@ -139,7 +129,7 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
     how_, count = how.load(I64), length.load(I64)
     keys = step.at(4, I64)
     places = keys.at(count, I64)
-    refuse.unless(value.get(OBJECT_TYPE) == kind.load(Ptr))
+    refuse.unless(value.get(layout.OBJECT_TYPE) == kind.load(Ptr))
     with code.when(how_ >= SAME):
         refuse.unless(is_alike(code, record, value, keys.load(Ptr), how_))
         code.ret(I64.of(TAKEN))
@@ -150,7 +140,7 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
                 code.ret(I64.of(RAISED))
             keep(code, found, places.at(k, I64).load(I64), leaves, inner, references)
         code.ret(I64.of(TAKEN))
-    refuse.unless(value.get(DICT_SIZE) == count)  # of tuples and lists as well
+    refuse.unless(value.get(layout.DICT_SIZE) == count)  # of tuples and lists as well
     with code.when(how_ == DICT):
         position, key, item = code.local(I64), code.local(Ptr), code.local(Ptr)
         position.store(I64.of(0))
@@ -162,9 +152,9 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
                 refuse.when(at.value < 0)
             hold(code, item.load(Ptr), places.at(at.value, I64).load(I64), leaves, inner, references)
         code.ret(I64.of(TAKEN))
-    items = code.variable(value.at(TUPLE_ITEMS))
+    items = code.variable(value.at(layout.TUPLE_ITEMS))
     with code.when(how_ == LIST):
-        items.value = value.get(LIST_ITEMS)
+        items.value = value.get(layout.LIST_ITEMS)
     with code.count(0, count) as k:
         hold(code, items.value.at(k, Ptr).load(Ptr), places.at(k, I64).load(I64), leaves, inner, references)
     code.ret(I64.of(TAKEN))
@@ -178,7 +168,7 @@ def is_alike(code: Code, record: Ptr, value: Ptr, known: Ptr, how: I64) -> Bool:
     with code.when(value == known):
         code.ret(True)
     with code.when(how == BITS):
-        code.ret(value.at(VALUE).load(I64) == known.at(VALUE).load(I64))
+        code.ret(value.at(layout.VALUE).load(I64) == known.at(layout.VALUE).load(I64))
     with code.when(how == EQUAL):
         code.ret(compare(record, value, known, I32.of(EQUALITY)) == 1)
     return Bool.of(False)
@@ -188,7 +178,7 @@ def is_alike(code: Code, record: Ptr, value: Ptr, known: Ptr, how: I64) -> Bool:
 def find_key(code: Code, record: Ptr, keys: Ptr, count: I64, key: Ptr, guess: I64) -> I64:
     """Return the number of the key that is this object, or an equal string; -1 where there is none. The key at `guess`
     is tried first."""
-    is_text = key.get(OBJECT_TYPE) == word(record, "str")
+    is_text = key.get(layout.OBJECT_TYPE) == word(record, "str")
     with code.when(is_text & is_same_text(code, record, key, keys.at(guess, Ptr).load(Ptr))):
         code.ret(guess)
     with code.when(count > MOST_SOUGHT):
@@ -205,7 +195,9 @@ def find_key(code: Code, record: Ptr, keys: Ptr, count: I64, key: Ptr, guess: I6
 @function("noinline")
 def is_same_text(code: Code, record: Ptr, key: Ptr, known: Ptr) -> Bool:
     """True where two keys are equal strings."""
-    with code.when((key.get(OBJECT_TYPE) != word(record, "str")) | (known.get(OBJECT_TYPE) != word(record, "str"))):
+    with code.when(
+        (key.get(layout.OBJECT_TYPE) != word(record, "str")) | (known.get(layout.OBJECT_TYPE) != word(record, "str"))
+    ):
         code.ret(False)
     return compare_text(record, key, known) == 0
 
@@ -259,16 +251,16 @@ def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
     with code.when(how == TUPLE):
         new.value = new_tuple(record, count)
     with code.when(how == NAMED):
-        new.value = kind.get(TYPE_ALLOC).call(Ptr, kind, count)
+        new.value = kind.get(layout.TYPE_ALLOC).call(Ptr, kind, count)
     with code.when(how == SLOTS):
         new.value = new_object(code, record, kind)
     with code.when(new.value == NULL):
         code.ret(NULL)
     items = code.variable(new.value)
     with code.when(how == DICT):
-        items.value = new.value.get(DICT_KEYS)
+        items.value = new.value.get(layout.DICT_KEYS)
     with code.when(how == LIST):
-        items.value = new.value.get(LIST_ITEMS)
+        items.value = new.value.get(layout.LIST_ITEMS)
     with code.count(0, count) as k:
         part = source(code, places.at(k, I64).load(I64), leaves, made)
         item = items.value.at(offsets.at(k, I64).load(I64))
@@ -283,7 +275,7 @@ def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
 def new_object(code: Code, record: Ptr, kind: Ptr) -> Ptr:
     """An object of a class, as `object.__new__` makes it; null with an exception set."""
     nothing = new_tuple(record, I64.of(0))
-    new = kind.get(TYPE_NEW).call(Ptr, kind, nothing, NULL)
+    new = kind.get(layout.TYPE_NEW).call(Ptr, kind, nothing, NULL)
     release(code, nothing, record)
     return new
 
@@ -295,7 +287,7 @@ def begun(code: Code, record: Ptr, kind: Ptr, given: Ptr, names: Ptr) -> Ptr:
     begin = attribute(record, kind, word(record, "begin"))
     with code.when(begin == NULL):
         code.ret(NULL)
-    with code.when(begin.get(OBJECT_TYPE) != word(record, "function")):
+    with code.when(begin.get(layout.OBJECT_TYPE) != word(record, "function")):
         release(code, begin, record)
         retain(code, kind)
         code.ret(kind)

@@ -20,34 +20,8 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 
 from graphc.arrays.dtypes import BOOL, FLOATS, INTEGERS, SIGNED
+from graphc.codegen.llvm import values
 from graphc.codegen.llvm.target import has_fma
-from graphc.codegen.llvm.values import (
-    WEAK,
-    Builder,
-    Emit,
-    Value,
-    call_libm,
-    call_llvm,
-    constant,
-    emit_cast,
-    float_floordiv,
-    float_mod,
-    gcd,
-    integer_power,
-    is_nonzero,
-    lcm,
-    llvm_type,
-    philox_high,
-    philox_low,
-    shift_left,
-    shift_right,
-    signed_absolute,
-    signed_floordiv,
-    signed_fmod,
-    signed_mod,
-    unsigned_floordiv,
-    unsigned_mod,
-)
 from graphc.codegen.vecmath.table import VECTOR_MATH, refer
 from graphc.loopir import operators
 from graphc.startup.record import record
@@ -77,7 +51,7 @@ class Intrinsic:
 
     name: str
     infer: Infer
-    emit: Emit
+    emit: values.Emit
 
 
 class FastModule(ir.Module):  # type: ignore[misc]
@@ -92,7 +66,7 @@ class FastModule(ir.Module):  # type: ignore[misc]
 def promote(dtypes: tuple[str, ...]) -> str:
     """Return the common dtype of the operands: literals adapt, int64 (a size) and float64 give float64, nothing else
     mixes."""
-    strong = sorted({dtype for dtype in dtypes if dtype not in WEAK})
+    strong = sorted({dtype for dtype in dtypes if dtype not in values.WEAK})
     if not strong:
         return "float64" if "float" in dtypes else "int64"
     if strong == ["float64", "int64"]:
@@ -157,8 +131,8 @@ def _infer_of(op: operators.Operator) -> Infer:
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
 
-def _by_kind(on_float: Emit, on_signed: Emit, on_unsigned: Emit | None = None) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _by_kind(on_float: values.Emit, on_signed: values.Emit, on_unsigned: values.Emit | None = None) -> values.Emit:
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
         if dtype in FLOATS:
             return on_float(builder, dtype, args)
         if dtype in SIGNED or on_unsigned is None:
@@ -168,8 +142,8 @@ def _by_kind(on_float: Emit, on_signed: Emit, on_unsigned: Emit | None = None) -
     return emit
 
 
-def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> values.Emit:
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
         if dtype in FLOATS:
             return getattr(builder, float_op)(*args, flags=(*flags, *_float_flags(builder, flags)))
         return getattr(builder, int_op)(*args)
@@ -177,25 +151,25 @@ def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> Emit
     return emit
 
 
-def _add_in_order(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _add_in_order(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     return builder.fadd(*args) if dtype in FLOATS else builder.add(*args)
 
 
-def _float_flags(builder: Builder, known: Sequence[str] = ()) -> tuple[str, ...]:
+def _float_flags(builder: values.Builder, known: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(flag for flag in FAST if flag not in known) if isinstance(builder.module, FastModule) else ()
 
 
-def _multiply_add(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _multiply_add(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     multiply, add = _arithmetic("fmul", "mul", CONTRACT), _arithmetic("fadd", "add", CONTRACT)
     return add(builder, dtype, [multiply(builder, dtype, args[:2]), args[2]])
 
 
-def _divide(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _divide(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     return builder.fdiv(*args, flags=_float_flags(builder))
 
 
-def _compare(symbol: str) -> Emit:
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _compare(symbol: str) -> values.Emit:
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
         if dtype in FLOATS:
             compare = builder.fcmp_unordered if symbol == "!=" else builder.fcmp_ordered
         else:
@@ -205,36 +179,36 @@ def _compare(symbol: str) -> Emit:
     return emit
 
 
-def _plain(method: str) -> Emit:
+def _plain(method: str) -> values.Emit:
     return lambda builder, dtype, args: getattr(builder, method)(*args)
 
 
-def _identity(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _identity(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     return args[0]
 
 
-def _fixed(answer: int) -> Emit:
-    return lambda builder, dtype, args: constant("bool", answer)
+def _fixed(answer: int) -> values.Emit:
+    return lambda builder, dtype, args: values.constant("bool", answer)
 
 
 # --- order and sign -------------------------------------------------------------------------------------------------
 
 
-def _llvm_call(name: str, flags: tuple[str, ...] = ()) -> Emit:
-    return lambda builder, dtype, args: call_llvm(builder, name, args, flags)
+def _llvm_call(name: str, flags: tuple[str, ...] = ()) -> values.Emit:
+    return lambda builder, dtype, args: values.call_llvm(builder, name, args, flags)
 
 
-def _extreme(on_float: Emit, name: str) -> Emit:
+def _extreme(on_float: values.Emit, name: str) -> values.Emit:
     return _by_kind(on_float, _llvm_call(f"s{name}"), _llvm_call(f"u{name}"))
 
 
-def _number_first(name: str) -> Emit:
+def _number_first(name: str) -> values.Emit:
     """An extreme to which a NaN gives way: it is replaced by the other operand."""
 
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
         x, y = args
         chosen = [builder.select(_isnan(builder, dtype, [a]), b, a) for a, b in ((x, y), (y, x))]
-        return call_llvm(builder, name, chosen)
+        return values.call_llvm(builder, name, chosen)
 
     return emit
 
@@ -244,12 +218,16 @@ _MINIMUM = _extreme(_llvm_call("minimum"), "min")
 _MAXIMUM = _extreme(_llvm_call("maximum"), "max")
 
 
-def _step(below: float) -> Emit:
+def _step(below: float) -> values.Emit:
     """A number for x < 0, the second operand or 0 for x = 0, 1 for x > 0, NaN for NaN."""
 
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-        x, zero = args[0], constant(dtype, 0.0)
-        cases = ("==", args[1] if len(args) > 1 else zero), ("<", constant(dtype, below)), (">", constant(dtype, 1.0))
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
+        x, zero = args[0], values.constant(dtype, 0.0)
+        cases = (
+            ("==", args[1] if len(args) > 1 else zero),
+            ("<", values.constant(dtype, below)),
+            (">", values.constant(dtype, 1.0)),
+        )
         result = x
         for relation, value in cases:
             result = builder.select(builder.fcmp_ordered(relation, x, zero), value, result)
@@ -258,33 +236,33 @@ def _step(below: float) -> Emit:
     return emit
 
 
-def _unsigned_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    return builder.zext(is_nonzero(builder, dtype, args[0]), llvm_type(dtype))
+def _unsigned_sign(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
+    return builder.zext(values.is_nonzero(builder, dtype, args[0]), values.llvm_type(dtype))
 
 
-def _signed_sign(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    (x,), zero = args, constant(dtype, 0)
-    below = builder.select(builder.icmp_signed("<", x, zero), constant(dtype, -1), zero)
-    return builder.select(builder.icmp_signed(">", x, zero), constant(dtype, 1), below)
+def _signed_sign(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
+    (x,), zero = args, values.constant(dtype, 0)
+    below = builder.select(builder.icmp_signed("<", x, zero), values.constant(dtype, -1), zero)
+    return builder.select(builder.icmp_signed(">", x, zero), values.constant(dtype, 1), below)
 
 
-def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _isnan(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     return builder.fcmp_unordered("uno", args[0], args[0])
 
 
-def _to_infinity(relation: str) -> Emit:
+def _to_infinity(relation: str) -> values.Emit:
     """A comparison of a number's magnitude with infinity."""
     return lambda builder, dtype, args: builder.fcmp_ordered(
-        relation, call_llvm(builder, "fabs", args), constant(dtype, math.inf)
+        relation, values.call_llvm(builder, "fabs", args), values.constant(dtype, math.inf)
     )
 
 
-def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _signbit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     kind = ir.IntType(32 if dtype == "float32" else 64)
     return builder.icmp_signed("<", builder.bitcast(args[0], kind), ir.Constant(kind, 0))
 
 
-def _sum_error(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _sum_error(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """The error of a + b: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
     reassociated: as real numbers it is 0."""
     a, b = args
@@ -294,20 +272,22 @@ def _sum_error(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.fadd(builder.fsub(a, of_a), builder.fsub(b, of_b))
 
 
-def _add_error(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _add_error(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """A sum with its error, where it is finite."""
     total, error = args
     finite = BUILDERS["isfinite"](builder, dtype, [total])
     return builder.select(finite, BUILDERS["add"](builder, dtype, [total, error]), total)
 
 
-def _blocks(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _blocks(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """(count + (size - 1)) // size."""
     count, size = args
-    return signed_floordiv(builder, dtype, [builder.add(count, builder.sub(size, constant(dtype, 1))), size])
+    return values.signed_floordiv(
+        builder, dtype, [builder.add(count, builder.sub(size, values.constant(dtype, 1))), size]
+    )
 
 
-def _block_length(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _block_length(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """min(size, count - size * number)."""
     count, number, size = args
     return _MINIMUM(builder, dtype, [size, builder.sub(count, builder.mul(size, number))])
@@ -319,101 +299,103 @@ def _block_length(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 _LIBM = {"gammaln": "lgamma"}
 
 
-def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
+def _math(builder: values.Builder, name: str, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """The vector function where there is one; else the composition, else libm's scalar function."""
     if name in VECTOR_MATH:
         relaxed = isinstance(builder.module, FastModule)
-        return builder.call(refer(builder.module, name, llvm_type(dtype), relaxed), args)
+        return builder.call(refer(builder.module, name, values.llvm_type(dtype), relaxed), args)
     if name in _COMPOSED:
         return _COMPOSED[name](builder, dtype, args)
-    return call_libm(builder, _LIBM.get(name, name), dtype, args)
+    return values.call_libm(builder, _LIBM.get(name, name), dtype, args)
 
 
-def _random_call(name: str) -> Emit:
-    return lambda builder, dtype, args: builder.call(refer(builder.module, name, llvm_type("float64")), args)
+def _random_call(name: str) -> values.Emit:
+    return lambda builder, dtype, args: builder.call(refer(builder.module, name, values.llvm_type("float64")), args)
 
 
 WIDEST = 16
 """The largest whole exponent, known while code is generated, whose power is made of products."""
 
 
-def _pow(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _pow(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     exponent = args[1].constant if isinstance(args[1], ir.Constant) else None
     if dtype == "float64" and exponent is not None and 1 < abs(exponent) <= WIDEST and exponent % 1 == 0 and has_fma():
         return _whole_power(builder, args[0], int(exponent))
     return _math(builder, "pow", dtype, args)
 
 
-def _whole_power(builder: Builder, x: Value, exponent: int) -> Value:
+def _whole_power(builder: values.Builder, x: values.Value, exponent: int) -> values.Value:
     """x**exponent within 1 ulp, in two parts: each product with what its rounding took from it (Dekker, Numer. Math.
     18, 1971), which is kept where it is a number and the power is not 0."""
 
-    def product(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+    def product(left: Sequence[values.Value], right: Sequence[values.Value]) -> list[values.Value]:
         (a, *a_rest), (b, *b_rest) = left, right
         high = builder.fmul(a, b)
-        low = call_llvm(builder, "fma", [a, b, builder.fneg(high)])
+        low = values.call_llvm(builder, "fma", [a, b, builder.fneg(high)])
         for factor, rest in (*((b, each) for each in a_rest), *((a, each) for each in b_rest)):
-            low = call_llvm(builder, "fma", [factor, rest, low])
+            low = values.call_llvm(builder, "fma", [factor, rest, low])
         return [high, low]
 
-    def power(count: int) -> list[Value]:
+    def power(count: int) -> list[values.Value]:
         if count == 1:
             return base
         half = power(count // 2)
         square = product(half, half)
         return product(square, base) if count % 2 else square
 
-    base, one = [x], constant("float64", 1.0)
+    base, one = [x], values.constant("float64", 1.0)
     if exponent < 0:
         inverse = builder.fdiv(one, x)
-        base = [inverse, builder.fmul(inverse, call_llvm(builder, "fma", [builder.fneg(inverse), x, one]))]
+        base = [inverse, builder.fmul(inverse, values.call_llvm(builder, "fma", [builder.fneg(inverse), x, one]))]
     high, low = power(abs(exponent))
     total = builder.fadd(high, low)
     is_number = builder.fcmp_ordered("ord", total, total)
     return builder.select(
-        builder.and_(is_number, builder.fcmp_ordered("!=", high, constant("float64", 0.0))), total, high
+        builder.and_(is_number, builder.fcmp_ordered("!=", high, values.constant("float64", 0.0))), total, high
     )
 
 
-def _math_call(name: str) -> Emit:
+def _math_call(name: str) -> values.Emit:
     return lambda builder, dtype, args: _math(builder, name, dtype, args)
 
 
-def _sigmoid(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _sigmoid(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """1 / (1 + exp(-|x|)), or exp(-|x|) times it for x < 0: exp cannot overflow."""
-    (x,), one = args, constant(dtype, 1.0)
-    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
-    above = builder.fcmp_unordered(">=", x, constant(dtype, 0.0))
+    (x,), one = args, values.constant(dtype, 1.0)
+    decay = _math(builder, "exp", dtype, [builder.fneg(values.call_llvm(builder, "fabs", [x]))])
+    above = builder.fcmp_unordered(">=", x, values.constant(dtype, 0.0))
     return builder.fdiv(builder.select(above, one, decay), builder.fadd(one, decay))
 
 
-def _softplus(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _softplus(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
     """max(x, 0) + log1p(exp(-|x|))."""
     (x,) = args
-    decay = _math(builder, "exp", dtype, [builder.fneg(call_llvm(builder, "fabs", [x]))])
-    return builder.fadd(_MAXIMUM(builder, dtype, [x, constant(dtype, 0.0)]), _math(builder, "log1p", dtype, [decay]))
+    decay = _math(builder, "exp", dtype, [builder.fneg(values.call_llvm(builder, "fabs", [x]))])
+    return builder.fadd(
+        _MAXIMUM(builder, dtype, [x, values.constant(dtype, 0.0)]), _math(builder, "log1p", dtype, [decay])
+    )
 
 
-def _log_add(exponential: str, scale: float) -> Emit:
+def _log_add(exponential: str, scale: float) -> values.Emit:
     """max(a, b) + log(1 + e**-|a - b|) in base e or 2; equal operands, infinite ones too, give a + log(2)."""
 
-    def emit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    def emit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
         a, b = args
-        gap = builder.fneg(call_llvm(builder, "fabs", [builder.fsub(a, b)]))
+        gap = builder.fneg(values.call_llvm(builder, "fabs", [builder.fsub(a, b)]))
         decay = _math(builder, exponential, dtype, [gap])
-        tail = builder.fmul(_math(builder, "log1p", dtype, [decay]), constant(dtype, scale))
+        tail = builder.fmul(_math(builder, "log1p", dtype, [decay]), values.constant(dtype, scale))
         apart = builder.fadd(_MAXIMUM(builder, dtype, [a, b]), tail)
-        equal = builder.fadd(a, constant(dtype, math.log(2.0) * scale))
+        equal = builder.fadd(a, values.constant(dtype, math.log(2.0) * scale))
         return builder.select(builder.fcmp_ordered("==", a, b), equal, apart)
 
     return emit
 
 
-def _times(factor: float) -> Emit:
-    return lambda builder, dtype, args: builder.fmul(args[0], constant(dtype, factor))
+def _times(factor: float) -> values.Emit:
+    return lambda builder, dtype, args: builder.fmul(args[0], values.constant(dtype, factor))
 
 
-_COMPOSED: dict[str, Emit] = {
+_COMPOSED: dict[str, values.Emit] = {
     "sigmoid": _sigmoid,
     "softplus": _softplus,
     "logaddexp": _log_add("exp", 1.0),
@@ -425,7 +407,7 @@ _COMPOSED: dict[str, Emit] = {
 
 # --- the tables -----------------------------------------------------------------------------------------------------
 
-BUILDERS: dict[str, Emit] = {
+BUILDERS: dict[str, values.Emit] = {
     "add": _arithmetic("fadd", "add"),
     "subtract": _arithmetic("fsub", "sub"),
     "multiply": _arithmetic("fmul", "mul", CONTRACT),
@@ -438,13 +420,13 @@ BUILDERS: dict[str, Emit] = {
     "blocks": _blocks,
     "block_length": _block_length,
     "divide": _divide,
-    "floordiv": _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv),
-    "mod": _by_kind(float_mod, signed_mod, unsigned_mod),
-    "fmod": _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod),
+    "floordiv": _by_kind(values.float_floordiv, values.signed_floordiv, values.unsigned_floordiv),
+    "mod": _by_kind(values.float_mod, values.signed_mod, values.unsigned_mod),
+    "fmod": _by_kind(_math_call("fmod"), values.signed_fmod, values.unsigned_mod),
     "pow": _pow,
     "negate": _by_kind(_plain("fneg"), _plain("neg")),
     "identity": _identity,
-    "absolute": _by_kind(_llvm_call("fabs"), signed_absolute, _identity),
+    "absolute": _by_kind(_llvm_call("fabs"), values.signed_absolute, _identity),
     "sign": _by_kind(_step(-1.0), _signed_sign, _unsigned_sign),
     "heaviside": _step(0.0),
     "select": _plain("select"),
@@ -452,13 +434,13 @@ BUILDERS: dict[str, Emit] = {
     "or": _plain("or_"),
     "xor": _plain("xor"),
     "not": _plain("not_"),
-    "shift_left": shift_left,
-    "shift_right": shift_right,
-    "ipow": integer_power,
-    "gcd": gcd,
-    "lcm": lcm,
-    "philox_low": philox_low,
-    "philox_high": philox_high,
+    "shift_left": values.shift_left,
+    "shift_right": values.shift_right,
+    "ipow": values.integer_power,
+    "gcd": values.gcd,
+    "lcm": values.lcm,
+    "philox_low": values.philox_low,
+    "philox_high": values.philox_high,
     "minimum": _MINIMUM,
     "maximum": _MAXIMUM,
     "lowest": _extreme(_llvm_call("minimum", ("nsz",)), "min"),  # either zero may come out, which takes half the time
@@ -474,7 +456,7 @@ BUILDERS: dict[str, Emit] = {
 """The builders that the column `llvm` of loopir/operators.py names."""
 
 
-def _emit_of(op: operators.Operator) -> Emit:
+def _emit_of(op: operators.Operator) -> values.Emit:
     """The instructions of an operator."""
     module, _, name = op.llvm.rpartition(".")
     if module == "llvm":
@@ -489,8 +471,8 @@ def _emit_of(op: operators.Operator) -> Emit:
     return BUILDERS[name]
 
 
-def _cast(target: str) -> Emit:
-    return lambda builder, dtype, args: emit_cast(builder, dtype, target, args[0])
+def _cast(target: str) -> values.Emit:
+    return lambda builder, dtype, args: values.emit_cast(builder, dtype, target, args[0])
 
 
 _OTHERS = (

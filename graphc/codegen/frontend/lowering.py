@@ -30,18 +30,8 @@ from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
 from graphc.arrays.dtypes import FLOATS
+from graphc.codegen.frontend import primitives
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
-from graphc.codegen.frontend.primitives import (
-    LAUNCH,
-    LITERAL_FLOAT,
-    NAMES,
-    PRIMITIVES,
-    SCALARS,
-    NativeCall,
-    Primitive,
-    dtype_of,
-    numba_type,
-)
 from graphc.codegen.llvm.module import Module, Prototype
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.llvm.values import Builder, Value, emit_cast
@@ -72,16 +62,16 @@ class KernelTyping(TypingContext):
             case int():
                 return types.int64
             case float():
-                return LITERAL_FLOAT
-            case Primitive():
+                return primitives.LITERAL_FLOAT
+            case primitives.Primitive():
                 return val
-        primitive = PRIMITIVES.get(val) if callable(val) else None
+        primitive = primitives.PRIMITIVES.get(val) if callable(val) else None
         if primitive is None:
             raise ValueError(f"a kernel cannot hold {val!r}")
         return primitive
 
     def resolve_function_type(self, func: Any, args: Sequence[types.Type], kws: Any) -> Signature | None:
-        primitive = func if isinstance(func, Primitive) else PRIMITIVES.get(func)
+        primitive = func if isinstance(func, primitives.Primitive) else primitives.PRIMITIVES.get(func)
         if primitive is None:
             return None
         if kws:
@@ -93,15 +83,15 @@ class KernelTyping(TypingContext):
         if first == second:
             return first
         try:
-            dtypes = dtype_of(first), dtype_of(second)
+            dtypes = primitives.dtype_of(first), primitives.dtype_of(second)
         except InferenceError:
             return None
         strong = {dtype for dtype in dtypes if dtype not in ("int", "float")}
         if not strong:
-            return types.int64 if dtypes == ("int", "int") else LITERAL_FLOAT
+            return types.int64 if dtypes == ("int", "int") else primitives.LITERAL_FLOAT
         if len(strong) > 1 or ("float" in dtypes and strong.isdisjoint(FLOATS)):
             return None
-        return SCALARS[strong.pop()]
+        return primitives.SCALARS[strong.pop()]
 
     def can_convert(self, fromty: types.Type, toty: types.Type) -> int | None:
         return None if self.unify_pairs(fromty, toty) is None else 0
@@ -164,13 +154,13 @@ class KernelTarget(TargetContext):
         return NativeConvention(self)
 
     def get_function(self, fn: Any, sig: Signature, _firstcall: bool = True) -> Callable[..., Value]:
-        primitive = fn if isinstance(fn, Primitive) else PRIMITIVES.get(fn)
+        primitive = fn if isinstance(fn, primitives.Primitive) else primitives.PRIMITIVES.get(fn)
         if primitive is None or any(isinstance(arg, types.Omitted) for arg in sig.args):
             raise NotImplementedError(f"no lowering for {fn}{sig}")
         return lambda builder, args, loc=None: primitive.emit(builder, sig, args)
 
     def get_constant_generic(self, builder: Builder, ty: types.Type, val: Any) -> Value:
-        if isinstance(ty, Primitive):
+        if isinstance(ty, primitives.Primitive):
             return self.get_dummy_value()
         if isinstance(ty, types.IntegerLiteral):
             return llvm.Constant(llvm.IntType(64), int(val))
@@ -179,9 +169,9 @@ class KernelTarget(TargetContext):
     def cast(self, builder: Builder, val: Value, fromty: types.Type, toty: types.Type) -> Value:
         if fromty == toty:
             return val
-        if isinstance(fromty, (types.CPointer, Primitive)):
+        if isinstance(fromty, (types.CPointer, primitives.Primitive)):
             raise errors.NumbaTypeError(f"cannot cast {fromty} to {toty}")
-        source, target = dtype_of(fromty), dtype_of(toty)
+        source, target = primitives.dtype_of(fromty), primitives.dtype_of(toty)
         if target in ("int", "float") and target == source:
             return val
         return emit_cast(builder, source, "float64" if target == "float" else target, val)
@@ -471,7 +461,9 @@ def lower_modules(
 def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
     """The functions as CPython compiles them, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
-    scope: dict[str, Any] = NAMES | CONSTANTS | {name: NativeCall(prototype) for name, prototype in native.items()}
+    scope: dict[str, Any] = (
+        primitives.NAMES | CONSTANTS | {name: primitives.NativeCall(prototype) for name, prototype in native.items()}
+    )
     # Error messages of numba quote the line.
     linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
     defined: dict[str, Any] = {}
@@ -578,7 +570,7 @@ def _instructions(functions: Sequence[llvm.Function]) -> int:
 def _is_rare(function: llvm.Function) -> bool:
     """True for straight code that runs once for a launch, or for a call and computes sizes: with no floats, whose
     arithmetic LLVM's levels may write otherwise."""
-    if LAUNCH in function.name.split("."):
+    if primitives.LAUNCH in function.name.split("."):
         return bool(function.blocks)
     made = (each for block in function.blocks for each in block.instructions)
     return (
@@ -620,8 +612,8 @@ def _lower_function(
             f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"
         )
     _check_statements(kernel_ir)
-    arguments = tuple(map(numba_type, prototype.args))
-    returns = numba_type(prototype.returns)
+    arguments = tuple(map(primitives.numba_type, prototype.args))
+    returns = primitives.numba_type(prototype.returns)
     typemap, calltypes = _infer_types(typing_context, target_context, kernel_ir, arguments, returns)
     description = PythonFunctionDescriptor.from_specialized_function(
         kernel_ir,

@@ -26,24 +26,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm import tiles
 from graphc.codegen.gemm.gemv import free, malloc
-from graphc.codegen.gemm.tiles import (
-    ARITHMETIC,
-    GROUP,
-    TILE,
-    Matrix,
-    Product,
-    Words,
-    arguments,
-    element_function,
-    lanes_of,
-    least,
-    most,
-    pack_panels,
-    panels,
-    product_function,
-    tile,
-)
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, external, function, module_text, poison
 from graphc.codegen.llvm.target import has_avx512
@@ -89,7 +73,7 @@ class Limits:
     resident_columns: int = 2**19
 
 
-AVX512 = Limits(tile_rows=GROUP, depth=512, resident_a=2**62, resident_b=2**20, work=0.3 / 8)
+AVX512 = Limits(tile_rows=tiles.GROUP, depth=512, resident_a=2**62, resident_b=2**20, work=0.3 / 8)
 """A panel of b is 64 kB: the second cache gives it as fast as it is multiplied, and c is read and written half as often
 as where it fitted the nearest one."""
 AVX2 = Limits(tile_rows=4, depth=256, resident_a=2**19, resident_b=0, work=0.6 / 8)
@@ -181,7 +165,7 @@ def leave_panels(code: Code, memory: Ptr, is_mine: Bool) -> None:
         free(code, memory)
 
 
-@element_function("gc_blocks_free", "noinline", is_internal=False)
+@tiles.element_function("gc_blocks_free", "noinline", is_internal=False)
 def give_back(code: Code, suffix: str) -> None:
     """Gives back the memory that is kept, unless a call uses it."""
     _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
@@ -195,43 +179,45 @@ def give_back(code: Code, suffix: str) -> None:
 # What threads do. -----------------------------------------------------------------------------------------------------
 
 
-def words_of(suffix: str) -> Words:
-    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind)
+def words_of(suffix: str) -> tiles.Words:
+    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind)
     kinds |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), Ptr)
-    return Words({name: kinds.get(name, I64) for name in WORDS})
+    return tiles.Words({name: kinds.get(name, I64) for name in WORDS})
 
 
-@element_function("pack_range", "")
+@tiles.element_function("pack_range", "")
 def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Packs the panels from begin to end: those of a come first."""
-    width = 2 * lanes_of(suffix)
+    width = 2 * tiles.lanes_of(suffix)
     w = words_of(suffix).read(context)
-    count, pack = panels(w["m"], GROUP), pack_panels(suffix)
+    count, pack = tiles.panels(w["m"], tiles.GROUP), tiles.pack_panels(suffix)
     own = w["a"], w["a_row"], w["a_col"], w["a_panels"]
-    last = least(code, end + w["a_first"], count)
-    pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(GROUP), *own)
+    last = tiles.least(code, end + w["a_first"], count)
+    pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(tiles.GROUP), *own)
     packed = count - w["a_first"]
-    first = most(code, begin - packed, I64.of(0)) + w["b_first"]
+    first = tiles.most(code, begin - packed, I64.of(0)) + w["b_first"]
     own = w["b"], w["b_col"], w["b_row"], w["b_panels"]
     pack(code, first, end - packed + w["b_first"], w["n"], w["k"], w["depth"], I64.of(width), *own)
 
 
-def panel_tile(code: Code, suffix: str, product: Product) -> None:
+def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
     """A tile of c, of a panel of a and one of b, whole: by as many rows at a time as registers hold sums of."""
-    rows, kind = limits().tile_rows, ARITHMETIC[suffix].kind
-    for first in range(0, GROUP, rows):
+    rows, kind = limits().tile_rows, tiles.ARITHMETIC[suffix].kind
+    for first in range(0, tiles.GROUP, rows):
         a, c = (each.part(I64.of(first), 0, kind) if first else each for each in (product.a, product.c))
-        tile(rows, 2 * lanes_of(suffix), suffix)(code, *arguments(replace(product, a=a, c=c), TILE))
+        tiles.tile(rows, 2 * tiles.lanes_of(suffix), suffix)(
+            code, *tiles.arguments(replace(product, a=a, c=c), tiles.TILE)
+        )
 
 
-@product_function("edge", ("m", "n", "b_col"), {"rows": I64, "columns": I64})
-def edge(code: Code, suffix: str, p: Product, rows: I64, columns: I64) -> None:
+@tiles.product_function("edge", ("m", "n", "b_col"), {"rows": I64, "columns": I64})
+def edge(code: Code, suffix: str, p: tiles.Product, rows: I64, columns: I64) -> None:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
-    own, width = ARITHMETIC[suffix], 2 * lanes_of(suffix)
-    sums = code.local(own.kind, GROUP * width, align=64)
+    own, width = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
+    sums = code.local(own.kind, tiles.GROUP * width, align=64)
     if code.poison:
-        poison(code, sums, I64.of(GROUP * width * own.align))
-    made = Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
+        poison(code, sums, I64.of(tiles.GROUP * width * own.align))
+    made = tiles.Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
     panel_tile(code, suffix, replace(p, beta=own.kind.of(0), c=made))
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
@@ -242,19 +228,19 @@ def edge(code: Code, suffix: str, p: Product, rows: I64, columns: I64) -> None:
         at.store(value.value)
 
 
-@element_function("multiply_blocks", "")
+@tiles.element_function("multiply_blocks", "")
 def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the blocks of c from begin to end."""
-    kind, columns = ARITHMETIC[suffix].kind, 2 * lanes_of(suffix)
+    kind, columns = tiles.ARITHMETIC[suffix].kind, 2 * tiles.lanes_of(suffix)
     w = words_of(suffix).read(context)
-    a_count, b_count = panels(w["m"], GROUP), panels(w["n"], columns)
+    a_count, b_count = tiles.panels(w["m"], tiles.GROUP), tiles.panels(w["n"], columns)
     with code.count(begin, end, sure=True) as block:
         top, left = block // w["across"] * w["height"], block % w["across"] * w["width"]
-        bottom, right = least(code, top + w["height"], a_count), least(code, left + w["width"], b_count)
+        bottom, right = tiles.least(code, top + w["height"], a_count), tiles.least(code, left + w["width"], b_count)
         p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
         with code.loop() as iteration:
-            depth = least(code, w["k"] - p.value, w["depth"])
-            a_packed = w["a_panels"].at(p.value * (a_count * GROUP), kind)
+            depth = tiles.least(code, w["k"] - p.value, w["depth"])
+            a_packed = w["a_panels"].at(p.value * (a_count * tiles.GROUP), kind)
             b_packed = w["b_panels"].at(p.value * (b_count * columns), kind)
             a_there = w["a"].at(p.value * w["a_col"], kind)
             b_there = w["b"].at(p.value * w["b_row"], kind)
@@ -262,26 +248,26 @@ def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64)
                 column = j * columns
                 is_packed = j >= w["b_first"]
                 b_panel = is_packed.choose(b_packed.at(j * (depth * columns), kind), b_there.at(column, kind))
-                b = Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
-                there = least(code, w["n"] - column, I64.of(columns))
+                b = tiles.Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
+                there = tiles.least(code, w["n"] - column, I64.of(columns))
                 is_whole = (there == columns) & (w["c_col"] == 1)
                 c_column = w["c"].at(column * w["c_col"], kind)
                 above = column - w["diagonal"]
                 with code.count(top, bottom, sure=True) as i:
-                    row = i * GROUP
-                    with code.when(row + GROUP > above):  # else it is wholly above the diagonal
+                    row = i * tiles.GROUP
+                    with code.when(row + tiles.GROUP > above):  # else it is wholly above the diagonal
                         in_panel = i >= w["a_first"]
-                        packed = a_packed.at(i * (depth * GROUP), kind)
+                        packed = a_packed.at(i * (depth * tiles.GROUP), kind)
                         a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], kind))
-                        steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(GROUP), w["a_col"])
-                        rows = least(code, w["m"] - row, I64.of(GROUP))
-                        c = Matrix(c_column.at(row * w["c_row"], kind), w["c_row"], w["c_col"])
-                        a = Matrix(a_panel, *steps)
-                        part = Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
-                        with code.when(is_whole & (rows == GROUP)):
+                        steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(tiles.GROUP), w["a_col"])
+                        rows = tiles.least(code, w["m"] - row, I64.of(tiles.GROUP))
+                        c = tiles.Matrix(c_column.at(row * w["c_row"], kind), w["c_row"], w["c_col"])
+                        a = tiles.Matrix(a_panel, *steps)
+                        part = tiles.Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
+                        with code.when(is_whole & (rows == tiles.GROUP)):
                             panel_tile(code, suffix, part)
                         with code.otherwise():
-                            edge(suffix)(code, *arguments(part, ("m", "n", "b_col")), rows, there)
+                            edge(suffix)(code, *tiles.arguments(part, ("m", "n", "b_col")), rows, there)
             factor.value = kind.of(1)
             p.value = p.value.apply("add nsw", depth)
             iteration.leave.unless(p.value < w["k"])
@@ -293,13 +279,13 @@ def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64)
 LAUNCHED: dict[str, type[Value]] = {"settings": Ptr, "triangle": I64, "depth": I64, "pass": I64, "memory": Ptr}
 
 
-@product_function("slabs", more=LAUNCHED)
+@tiles.product_function("slabs", more=LAUNCHED)
 def slabs(
-    code: Code, suffix: str, p: Product, settings: Ptr, triangle: I64, depth: I64, pass_: I64, memory: Ptr
+    code: Code, suffix: str, p: tiles.Product, settings: Ptr, triangle: I64, depth: I64, pass_: I64, memory: Ptr
 ) -> None:
     """Computes c with the panels in the memory given, a slab of c and as much of the depth as there is room for at a
     time."""
-    own, columns = ARITHMETIC[suffix], 2 * lanes_of(suffix)
+    own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
     words = words_of(suffix)
     given = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
     context = words.write(code, {**given, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
@@ -313,34 +299,34 @@ def slabs(
     a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // own.align))
     b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // own.align)
     with code.count(0, p.m, SLAB, sure=True) as i:
-        m = least(code, p.m - i, I64.of(SLAB))
-        a_first = a_stays.choose(m // GROUP, 0)
+        m = tiles.least(code, p.m - i, I64.of(SLAB))
+        a_first = a_stays.choose(m // tiles.GROUP, 0)
         tell({"m": m, "a_first": a_first})
-        a_panels = panels(m, GROUP)
+        a_panels = tiles.panels(m, tiles.GROUP)
         with code.count(0, p.n, SLAB, sure=True) as j:
-            n = least(code, p.n - j, I64.of(SLAB))
+            n = tiles.least(code, p.n - j, I64.of(SLAB))
             b_first = b_stays.choose(n // columns, 0)
-            b_panels = panels(n, columns)
+            b_panels = tiles.panels(n, columns)
             # About PARTS parts, of as many panels of a as stay in cache.
-            wanted = most(code, a_panels * b_panels // PARTS, I64.of(LEAST_TILES))
-            height = least(code, least(code, a_panels, I64.of(BLOCK_PANELS)), wanted)
-            width = most(code, wanted // height, I64.of(1))
-            across = panels(b_panels, width)
-            blocks = across * panels(a_panels, height)
+            wanted = tiles.most(code, a_panels * b_panels // PARTS, I64.of(LEAST_TILES))
+            height = tiles.least(code, tiles.least(code, a_panels, I64.of(BLOCK_PANELS)), wanted)
+            width = tiles.most(code, wanted // height, I64.of(1))
+            across = tiles.panels(b_panels, width)
+            blocks = across * tiles.panels(a_panels, height)
             diagonal = (triangle == 0).choose(I64.of(FAR), i - j)
             c = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
             shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
             tell({"n": n, "b_first": b_first, "c": c, **shape})
             at, factor = code.variable(I64.of(0)), code.variable(p.beta)
             with code.loop() as iteration:
-                length = least(code, p.k - at.value, pass_)
+                length = tiles.least(code, p.k - at.value, pass_)
                 a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.kind)
                 b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.kind)
-                b_memory = memory.at(a_panels * GROUP * length, own.kind)
+                b_memory = memory.at(a_panels * tiles.GROUP * length, own.kind)
                 tell({"k": length, "a": a, "b": b, "beta": factor.value})
                 tell({"a_panels": memory, "b_panels": b_memory})
                 packed = a_panels - a_first + (b_panels - b_first)
-                share = most(code, PACKED // columns // length, I64.of(1))
+                share = tiles.most(code, PACKED // columns // length, I64.of(1))
                 launch(code, pack_range(suffix).pointer(code), context, packed, share, settings)
                 launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
                 factor.value = own.kind.of(1)
@@ -348,37 +334,37 @@ def slabs(
                 iteration.leave.unless(at.value < p.k)
 
 
-@element_function("crew", "noinline optsize")
+@tiles.element_function("crew", "noinline optsize")
 def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, own: Ptr) -> None:
     """The settings of launches: threads only where the product is worth them."""
     threads, chunks, chunk, back_off = (
         settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
     )
-    work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * ARITHMETIC[suffix].align)
+    work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * tiles.ARITHMETIC[suffix].align)
     is_worthy = work >= (chunks * chunk).to(F64)
     own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
     own.at(LEAST_CHUNKS, I64).store(I64.of(2))
     own.at(BACK_OFF_WORD, I64).store(back_off)
 
 
-@element_function("gc_blocks", "noinline optsize", is_internal=False)
+@tiles.element_function("gc_blocks", "noinline optsize", is_internal=False)
 def blocks(
     code: Code, suffix: str, settings: Ptr, triangle: I64, m: I64, n: I64, k: I64, alpha: Element, a: Ptr, a_row: I64,
     a_col: I64, b: Ptr, b_row: I64, b_col: I64, beta: Element, c: Ptr, c_row: I64, c_col: I64,
 ) -> I64:  # fmt: skip
     """gc_blocks_<t>."""
-    own, columns = ARITHMETIC[suffix], 2 * lanes_of(suffix)
+    own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
     with code.when((c_col != 1) & (c_row == 1)):
         turned = n, m, k, alpha, b, b_col, b_row, a, a_col, a_row, beta, c, c_col, c_row
         code.ret(blocks(suffix)(code, settings, I64.of(0), *turned))
     # Depths of about the same length, in whole groups.
-    depths = panels(k, limits().depth)
-    depth = panels(panels(k, depths), GROUP) * GROUP
-    a_panels = panels(least(code, m, I64.of(SLAB)), GROUP)
-    b_panels = panels(least(code, n, I64.of(SLAB)), columns)
-    lanes = a_panels * GROUP + b_panels * columns
+    depths = tiles.panels(k, limits().depth)
+    depth = tiles.panels(tiles.panels(k, depths), tiles.GROUP) * tiles.GROUP
+    a_panels = tiles.panels(tiles.least(code, m, I64.of(SLAB)), tiles.GROUP)
+    b_panels = tiles.panels(tiles.least(code, n, I64.of(SLAB)), columns)
+    lanes = a_panels * tiles.GROUP + b_panels * columns
     fitting = PANEL_BYTES // own.align // lanes // depth
-    pass_ = least(code, most(code, fitting, I64.of(1)), depths) * depth
+    pass_ = tiles.least(code, tiles.most(code, fitting, I64.of(1)), depths) * depth
     length = lanes * pass_ * own.align + 64
     memory, is_mine = take_panels(code, length)
     is_missing = memory == NULL

@@ -10,21 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm import tiles
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import are_few, batch, few, loops
-from graphc.codegen.gemm.tiles import (
-    ARITHMETIC,
-    ENTRY,
-    SETTING,
-    Matrix,
-    Product,
-    arguments,
-    element_function,
-    find,
-    lanes_of,
-    product_function,
-)
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.target import has_avx512, has_vector_products
@@ -94,7 +83,7 @@ class Operand:
     """A matrix as BLAS is told of it. is_plain: whether its rows are contiguous, else its columns are, where it fits.
     leading: from one to the next."""
 
-    def __init__(self, matrix: Matrix, rows: I64, columns: I64) -> None:
+    def __init__(self, matrix: tiles.Matrix, rows: I64, columns: I64) -> None:
         self.at = matrix.at
         self.is_plain = rows_fit(rows, columns, matrix.row, matrix.column)
         self.fits = self.is_plain | rows_fit(columns, rows, matrix.column, matrix.row)
@@ -115,7 +104,7 @@ def in_range(*sizes: I64) -> Bool:
 
 def blas_routine(code: Code, suffix: str, name: str) -> Ptr:
     """The address of a routine of BLAS; null where there is none."""
-    return ENTRY(code).at(ENTRIES.index(LETTERS[suffix] + name), Ptr).load(Ptr)
+    return tiles.ENTRY(code).at(ENTRIES.index(LETTERS[suffix] + name), Ptr).load(Ptr)
 
 
 def call_blas(code: Code, routine: Ptr, *args: Value) -> None:
@@ -129,14 +118,14 @@ def call_blas(code: Code, routine: Ptr, *args: Value) -> None:
 # Products of matrices. ------------------------------------------------------------------------------------------------
 
 
-@product_function("gc_gemm", returns=I64)
-def gemm(code: Code, suffix: str, p: Product) -> I64:
+@tiles.product_function("gc_gemm", returns=I64)
+def gemm(code: Code, suffix: str, p: tiles.Product) -> I64:
     """gc_gemm_<t>."""
     done = code.label("done")
     done.when((p.m < 1) | (p.n < 1))
     if suffix in LETTERS and has_avx512():
         with code.when(are_few(p)):
-            few(suffix)(code, *arguments(p, ("c_col",)))
+            few(suffix)(code, *tiles.arguments(p, ("c_col",)))
             code.ret(I64.of(0))
     multiply_vector(code, suffix, p)
     if suffix in LETTERS:
@@ -144,12 +133,12 @@ def gemm(code: Code, suffix: str, p: Product) -> I64:
         is_symmetric = choose(code, suffix, p, by_loops, done)
         multiply_by_blas(code, suffix, p, is_symmetric, by_loops, done)
         code.place(by_loops)
-    loops(suffix)(code, *arguments(p))
+    loops(suffix)(code, *tiles.arguments(p))
     code.place(done)
     return I64.of(0)
 
 
-def multiply_vector(code: Code, suffix: str, p: Product) -> None:
+def multiply_vector(code: Code, suffix: str, p: tiles.Product) -> None:
     """Multiply by a vector where one operand is one: the product is found at first need; else loops serve."""
     is_column = p.n == 1
     with code.when(is_column | (p.m == 1)):
@@ -162,23 +151,23 @@ def multiply_vector(code: Code, suffix: str, p: Product) -> None:
             code.ret(vector.call(I64, *own))
 
 
-@element_function("vector_product", "noinline")
+@tiles.element_function("vector_product", "noinline")
 def find_vector(code: Code, suffix: str) -> Ptr:
     """The product with a vector; null where there is none."""
-    return find(code, SETTING(code), VECTORS[suffix], VECTOR_FINDERS[suffix])
+    return tiles.find(code, tiles.SETTING(code), VECTORS[suffix], VECTOR_FINDERS[suffix])
 
 
-def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) -> Bool:
+def choose(code: Code, suffix: str, p: tiles.Product, by_loops: Label, done: Label) -> Bool:
     """Goes to `by_loops` where the product is small, and computes it as a large one where it is that. Else says whether
     it is a matrix times its own transpose, of which only a triangle is to be computed."""
     work = p.m.to(F64) * p.n.to(F64) * p.k.to(F64)
     is_along, is_down = p.c.column == 1, p.c.row == 1
     is_direct = is_along | is_down
-    at = ENTRY(code).at(ENTRIES.index(f"blocks {suffix}"), Ptr)
+    at = tiles.ENTRY(code).at(ENTRIES.index(f"blocks {suffix}"), Ptr)
     known = at.load(Ptr, order="acquire", align=8)
-    finder = ENTRY(code).at(ENTRIES.index(f"find blocks {suffix}"), Ptr).load(Ptr, order="acquire", align=8)
+    finder = tiles.ENTRY(code).at(ENTRIES.index(f"find blocks {suffix}"), Ptr).load(Ptr, order="acquire", align=8)
     has_blocks = (known != NULL) | (finder != NULL)
-    wide = I64.of(max(BLOCKED_SIDE, 2 * lanes_of(suffix)))
+    wide = I64.of(max(BLOCKED_SIDE, 2 * tiles.lanes_of(suffix)))
     has_rows = p.m >= is_along.choose(I64.of(BLOCKED_SIDE), wide)
     has_columns = p.n >= is_along.choose(wide, BLOCKED_SIDE)
     by_sides = (has_rows & has_columns).choose(F64.of(BLOCKED), BLOCKED_THIN)
@@ -202,7 +191,7 @@ def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) ->
         blocks.value = at.load(Ptr, order="acquire", align=8)
         by_blas.when(blocks.value == NULL)
     is_half = is_symmetric & is_along
-    status = blocks.value.call(I64, SETTING(code), is_half.to(I64, signed=False), *arguments(p))
+    status = blocks.value.call(I64, tiles.SETTING(code), is_half.to(I64, signed=False), *tiles.arguments(p))
     by_blas.when(status != 0)
     with code.when(is_half):
         mirror(suffix)(code, p.m, p.c.at, p.c.row)
@@ -211,7 +200,9 @@ def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) ->
     return is_symmetric
 
 
-def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by_loops: Label, done: Label) -> None:
+def multiply_by_blas(
+    code: Code, suffix: str, p: tiles.Product, is_symmetric: Bool, by_loops: Label, done: Label
+) -> None:
     """Goes to `by_loops` where BLAS does not take the layouts. Rows here are columns to Fortran: it computes the
     transposed product, b before a."""
     with code.when(is_symmetric):
@@ -221,7 +212,7 @@ def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by
     with code.when(~rows_fit(p.m, p.n, p.c.row, p.c.column)):
         by_loops.unless(rows_fit(p.n, p.m, p.c.column, p.c.row))
         turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
-        code.ret(gemm(suffix)(code, *arguments(turned)))
+        code.ret(gemm(suffix)(code, *tiles.arguments(turned)))
     a, b = Operand(p.a, p.m, p.k), Operand(p.b, p.k, p.n)
     by_loops.unless(a.fits & b.fits & in_range(p.m, p.n, p.k, a.leading, b.leading, p.c.row))
     letters = b.letter("N", "T"), a.letter("N", "T")
@@ -230,14 +221,14 @@ def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by
     done.go()
 
 
-@element_function("symmetric", "noinline optsize")
+@tiles.element_function("symmetric", "noinline optsize")
 def symmetric(
     code: Code, suffix: str, m: I64, k: I64, alpha: Element, a: NoAlias, a_row: I64, a_col: I64, c: NoAlias,
     c_row: I64, c_col: I64,
 ) -> Bool:  # fmt: skip
     """c = alpha a a' by BLAS where it takes the layouts; false where it does not, and nothing is done."""
     routine = blas_routine(code, suffix, "syrk")
-    factor = Operand(Matrix(a, a_row, a_col), m, k)
+    factor = Operand(tiles.Matrix(a, a_row, a_col), m, k)
     is_fit = factor.fits & rows_fit(m, m, c_row, c_col) & in_range(m, k, factor.leading, c_row)
     with code.when(~(is_fit & (routine != NULL))):
         code.ret(False)
@@ -249,10 +240,10 @@ def symmetric(
     return Bool.of(True)
 
 
-@element_function("mirror", "noinline")
+@tiles.element_function("mirror", "noinline")
 def mirror(code: Code, suffix: str, m: I64, c: NoAlias, c_row: I64) -> None:
     """Copies the triangle below the diagonal to that above it, block by block."""
-    kind = ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].kind
     with code.count(0, m, MIRRORED, sure=True) as row:
         below = row.apply("add nsw", MIRRORED)
         end = below.minimum(m)
@@ -285,7 +276,7 @@ def vector_by_blas(code: Code, suffix: str, p: VectorProduct) -> Bool:
     is_heavy = p.m.to(F64) * p.n.to(F64) > SMALL_GEMV
     counts = p.alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
     routine = blas_routine(code, suffix, "gemv")
-    matrix = Operand(Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
+    matrix = Operand(tiles.Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
     is_forward = (p.x_step > 0) & (p.y_step > 0)
     is_fit = matrix.fits & is_forward & in_range(p.m, p.n, matrix.leading, p.x_step, p.y_step)
     with code.when(~(is_fit & is_heavy & counts & (routine != NULL))):

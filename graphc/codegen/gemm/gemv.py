@@ -19,19 +19,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm import tiles
 from graphc.codegen.gemm.api import ARGUMENTS
-from graphc.codegen.gemm.tiles import (
-    ARITHMETIC,
-    Columns,
-    Product,
-    Words,
-    element_function,
-    first_lanes,
-    lanes_of,
-    panels,
-    product_function,
-    share,
-)
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, poison
 from graphc.codegen.llvm.target import has_avx512
@@ -66,7 +55,7 @@ most = external("llvm.smax.i64", I64, I64, I64)
 
 def rows(count: int, suffix: str) -> Function[..., Any]:
     """dots_of_rows: 1 or 4 of them, as a vector. Each element of x is loaded once for all."""
-    own, lanes, parts = ARITHMETIC[suffix], lanes_of(suffix), SUMS[has_avx512()]
+    own, lanes, parts = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), SUMS[has_avx512()]
     kind, width = vector(own.kind, lanes), lanes * parts
 
     def write(code: Code, n: I64, a: NoAlias, a_row: I64, x: NoAlias) -> Any:
@@ -79,11 +68,11 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
                 for stream in streams:
                     ask(code, stream.at(j, own.kind), width * own.align)
                 for part, several in enumerate(sums):
-                    add_rows(code, streams, x, j.apply("add nsw", part * lanes), several, Columns(suffix, lanes))
+                    add_rows(code, streams, x, j.apply("add nsw", part * lanes), several, tiles.Columns(suffix, lanes))
             for total, *several in zip(totals, *sums, strict=True):
                 total.value = join([part.value for part in several], suffix)
         with code.count(whole, vectors, lanes) as q:
-            add_rows(code, streams, x, q, totals, Columns(suffix, lanes))
+            add_rows(code, streams, x, q, totals, tiles.Columns(suffix, lanes))
         with code.count(vectors, n, lanes) as r:
             add_rows(code, streams, x, r, totals, within(code, n, r, suffix))
         return add_lanes([total.value for total in totals], suffix)
@@ -95,7 +84,7 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
 
 
 def add_rows(
-    code: Code, streams: Sequence[Ptr], x: Ptr, place: I64, sums: Sequence[Variable[Any]], columns: Columns
+    code: Code, streams: Sequence[Ptr], x: Ptr, place: I64, sums: Sequence[Variable[Any]], columns: tiles.Columns
 ) -> None:
     """Adds, for each row, a vector of it at a place times that of x to a sum."""
     own = columns.own
@@ -109,13 +98,13 @@ def join(vectors: Sequence[Any], suffix: str) -> Any:
     """The sum of vectors, in order."""
     total, *others = vectors
     for each in others:
-        total = total.apply(ARITHMETIC[suffix].join, each)
+        total = total.apply(tiles.ARITHMETIC[suffix].join, each)
     return total
 
 
 def columns(count: int, suffix: str) -> Function[..., None]:
     """add_columns: any number of them."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     numbers = [f"x{column}" for column in range(count)]
 
     def write(code: Code, m: I64, alpha: Any, *given: Any) -> None:
@@ -124,7 +113,7 @@ def columns(count: int, suffix: str) -> Function[..., None]:
         streams = [a.at(a_col * column, own.kind) for column in range(count)]
         factor, *factors = [number.spread(lanes) for number in (alpha, *numbers)]
         with code.count(0, whole, lanes) as i:
-            some, at = Columns(suffix, lanes), y.at(i, own.kind)
+            some, at = tiles.Columns(suffix, lanes), y.at(i, own.kind)
             old, vectors = some.read(code, at), []
             for stream in streams:
                 ask(code, here := stream.at(i, own.kind))
@@ -150,7 +139,7 @@ def columns(count: int, suffix: str) -> Function[..., None]:
 def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alpha: Any, suffix: str) -> Any:
     """A vector plus alpha times the sum of vectors, each times a number. The products come first, since what they are
     added to was just written; alpha comes last, since a number times it may be more or less than the dtype holds."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     total = vectors[0].apply(own.times, factors[0])
     for each, factor in zip(vectors[1:], factors[1:], strict=True):
         total = total.apply(own.plus, each.apply(own.times, factor))
@@ -159,7 +148,7 @@ def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alp
 
 def short(vectors: int, suffix: str) -> Function[..., None]:
     """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     kind, count = vector(own.kind, lanes), SHORT_SUMS // vectors
 
     def write(
@@ -197,16 +186,16 @@ def ask(code: Code, at: Ptr, length: int = LINE_BYTES) -> None:
         prefetch(code, at.at(AHEAD + distance), I32.of(0), I32.of(3), I32.of(1))
 
 
-def within(code: Code, size: I64, place: I64, suffix: str) -> Columns:
+def within(code: Code, size: I64, place: I64, suffix: str) -> tiles.Columns:
     """Return the columns from a place on that are within the size."""
-    lanes = lanes_of(suffix)
-    return Columns(suffix, lanes, first_lanes(most(code, size - place, I64.of(0)).to(I32), lanes))
+    lanes = tiles.lanes_of(suffix)
+    return tiles.Columns(suffix, lanes, tiles.first_lanes(most(code, size - place, I64.of(0)).to(I32), lanes))
 
 
 def add_lanes(vectors: Sequence[Any], suffix: str) -> Any:
     """The sums of the lanes of each of 1 or 4 vectors, as a vector. Of each they are added in the same order:
     neighbours, then neighbouring pairs, then halves."""
-    own, size, left = ARITHMETIC[suffix], lanes_of(suffix), [*vectors]
+    own, size, left = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), [*vectors]
 
     def add(first: Any, other: Any, low: Sequence[int], high: Sequence[int]) -> Any:
         return first.pick(other, low).apply(own.join, first.pick(other, high))
@@ -303,7 +292,7 @@ def vector_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
+            kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
             params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
 
             def write(code: Code, *values: Any) -> Any:
@@ -317,10 +306,10 @@ def vector_function(
     return make
 
 
-@element_function("dot", "noinline")
+@tiles.element_function("dot", "noinline")
 def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_step: I64) -> Element:
     """One inner product."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     with code.when((a_step == 1) & (b_step == 1)):
         code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
     total = code.variable(own.kind.of(0))
@@ -330,10 +319,10 @@ def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_
     return total.value
 
 
-@product_function("dots")
-def dots(code: Code, suffix: str, p: Product) -> None:
+@tiles.product_function("dots")
+def dots(code: Code, suffix: str, p: tiles.Product) -> None:
     """The product of any layout, an inner product for each element of c."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, p.m) as i:
         a, c = p.a.part(i, 0, own.kind), p.c.part(i, 0, own.kind)
@@ -357,7 +346,7 @@ def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("row_vector", "m n alpha a a_row x beta y")
 def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     kind = vector(own.kind, ROWS)
     is_fresh = p.beta.compare(own.equal, 0)
     factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
@@ -376,10 +365,10 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
 
 
-@element_function("begin", "noinline")
+@tiles.element_function("begin", "noinline")
 def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     kind = vector(own.kind, lanes)
     with code.when(beta.compare(own.equal, 0)):
         set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
@@ -399,7 +388,7 @@ def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
 def column_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the columns of a, and y, are contiguous: some columns at a time, the larger numbers
     first."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     begin(suffix)(code, p.m, p.beta, p.y)
     for registers in SHORT:
         with code.when(p.m <= registers * lanes):
@@ -428,15 +417,15 @@ def piece(code: Code, suffix: str, p: VectorProduct) -> None:
     by_dots(code, suffix, p)
 
 
-def context_of(suffix: str) -> Words:
-    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys(("a", "x", "y"), Ptr)
-    return Words({name: kinds.get(name, I64) for name in PIECES})
+def context_of(suffix: str) -> tiles.Words:
+    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind) | dict.fromkeys(("a", "x", "y"), Ptr)
+    return tiles.Words({name: kinds.get(name, I64) for name in PIECES})
 
 
-@element_function("pieces", "noinline optsize")
+@tiles.element_function("pieces", "noinline optsize")
 def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The pieces from begin to end, those of the first part first."""
-    kind = ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].kind
     p = context_of(suffix).read(context)
     pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
     y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
@@ -450,12 +439,12 @@ def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> No
         here.call(code, piece(suffix))
 
 
-@element_function("combine", "noinline optsize")
+@tiles.element_function("combine", "noinline optsize")
 def combine(
     code: Code, suffix: str, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64
 ) -> None:
     """y = beta y + the results of parts that follow each other."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     ones = Global(f"one_{suffix}", f"internal constant {own.kind.of(1)}")
     number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
     p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
@@ -475,22 +464,22 @@ def whole(number: I64, unit: int) -> I64:
 @vector_function("piecewise", "m n size alpha a a_row a_col by_rows x x_step beta y y_step")
 def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what is not used in place."""
-    own = ARITHMETIC[suffix]
+    own = tiles.ARITHMETIC[suffix]
     m, n, by_rows = p.m, p.n, p.by_rows
     exact = p.size / float(PIECE)
     most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
     wanted = (most < 1).choose(I64.of(1), most)
     # Whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous.
     by_columns = (p.a_row == 1) & ~by_rows
-    tall = whole(panels(m, panels(m, TALL)), PART)
-    height = by_columns.choose(tall, whole(panels(m, wanted), ROWS))
-    pieces = panels(m, height)
+    tall = whole(tiles.panels(m, tiles.panels(m, TALL)), PART)
+    height = by_columns.choose(tall, whole(tiles.panels(m, wanted), ROWS))
+    pieces = tiles.panels(m, height)
     parts_exact, parts_room = wanted // pieces, MOST_PARTIAL // m
     parts_most = (parts_exact > parts_room).choose(parts_room, parts_exact)
     is_divided = (by_rows | by_columns) & (parts_most > 1)
-    length_whole = whole(panels(n, is_divided.choose(parts_most, 1)), PART)
+    length_whole = whole(tiles.panels(n, is_divided.choose(parts_most, 1)), PART)
     length = (n == 0).choose(I64.of(PART), length_whole)
-    parts = (n == 0).choose(I64.of(1), panels(n, length))
+    parts = (n == 0).choose(I64.of(1), tiles.panels(n, length))
     # Memory for the parts, and for x.
     is_beside, is_copied = (p.y_step != 1) | (parts > 1), by_rows & (p.x_step != 1)
     partial_numbers = is_beside.choose(parts * m, 0)
@@ -521,7 +510,7 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
     }
     context = context_of(suffix).write(code, made)
     work = p.size * (own.align * BYTE_WORK)
-    share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
+    tiles.share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
     with code.when(is_beside):
         combine(suffix)(code, m, parts, partial.value, p.beta, p.y, p.y_step)
     free(code, partial.value)
@@ -530,7 +519,7 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("vector", attributes="alwaysinline")
 def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0."""
-    kind = ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].kind
     # Rows and columns that are contiguous backwards, from their other ends.
     is_back, is_up = p.a_col == -1, p.a_row == -1
     column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)

@@ -25,17 +25,7 @@ from graphc.codegen.call.c_interface import CFunction, Values
 from graphc.codegen.call.c_ir import ROOM_NAME, c_ir
 from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
 from graphc.codegen.call.signature import ALIGNMENT
-from graphc.codegen.gemm.api import (
-    DEFERRED,
-    ENTRIES,
-    LARGE_USERS,
-    PRODUCT_WORDS,
-    ROUTINES,
-    SUFFIXES,
-    VECTORS,
-    blocks_name,
-    vector_name,
-)
+from graphc.codegen.gemm import api as gemm
 from graphc.codegen.gemm.blocked import KEPT_USED, blocks_ir
 from graphc.codegen.lapack import api as lapack
 from graphc.codegen.llvm.builder import Code
@@ -205,7 +195,7 @@ def products(program: Program) -> list[str]:
     """The external routines that a program needs: those that it calls, and those that these do."""
     called = [each for each in with_all_callees(products_of(program)) if not is_plain(each)]
     suffixes = [each.removeprefix("gc_gemm_") for each in called if each.startswith("gc_gemm_")]
-    return list(dict.fromkeys([*called, *map(vector_name, suffixes)]))
+    return list(dict.fromkeys([*called, *map(gemm.vector_name, suffixes)]))
 
 
 def routines(program: Program) -> list[tuple[IR, int]]:
@@ -222,7 +212,9 @@ def blocks_of(program: Program) -> list[str]:
     """The suffixes of the dtypes of large products."""
     called = products(program)
     return [
-        suffix for suffix in SUFFIXES if any(each.startswith(LARGE_USERS) and each.endswith(suffix) for each in called)
+        suffix
+        for suffix in gemm.SUFFIXES
+        if any(each.startswith(gemm.LARGE_USERS) and each.endswith(suffix) for each in called)
     ]
 
 
@@ -303,28 +295,28 @@ def support(program: Program, blas: bool) -> str:
     names, large = products(program), [] if blas else blocks_of(program)  # beside a BLAS, large ones would not call it
     words = [1, 2**40, CHUNK_WORK, 0, 2**62]
     assert len(words) == SETTINGS_WORDS
-    settings = [f"i64 {word}" for word in words] + ["i64 0"] * (PRODUCT_WORDS - len(words))
+    settings = [f"i64 {word}" for word in words] + ["i64 0"] * (gemm.PRODUCT_WORDS - len(words))
     declared: dict[str, str] = {}
-    for suffix, word in VECTORS.items():
-        if vector_name(suffix) in names:
-            settings[word] = f"i64 ptrtoint (ptr @{vector_name(suffix)} to i64)"
-            declared[vector_name(suffix)] = "i64 "
-    fortran = {name: f"{name}_" for name in (*ROUTINES, *lapack.BLAS, *lapack.LAPACK)}
+    for suffix, word in gemm.VECTORS.items():
+        if gemm.vector_name(suffix) in names:
+            settings[word] = f"i64 ptrtoint (ptr @{gemm.vector_name(suffix)} to i64)"
+            declared[gemm.vector_name(suffix)] = "i64 "
+    fortran = {name: f"{name}_" for name in (*gemm.ROUTINES, *lapack.BLAS, *lapack.LAPACK)}
     declared |= dict.fromkeys(fortran.values(), "void ")
-    addresses = {f"blocks {suffix}": blocks_name(suffix) for suffix in large}
+    addresses = {f"blocks {suffix}": gemm.blocks_name(suffix) for suffix in large}
     declared |= dict.fromkeys(addresses.values(), "i64 ")
-    addresses |= {each: fortran[each] for each in ROUTINES} if blas else {}
-    table = [f"ptr @{addresses[each]}" if each in addresses else "ptr null" for each in ENTRIES]
+    addresses |= {each: fortran[each] for each in gemm.ROUTINES} if blas else {}
+    table = [f"ptr @{addresses[each]}" if each in addresses else "ptr null" for each in gemm.ENTRIES]
     factors = [f"ptr @{fortran[each]}" for each in lapack.ENTRIES if each != lapack.WIDTH]
     data = [
-        f"@{SETTINGS} = constant [{PRODUCT_WORDS} x i64] [{', '.join(settings)}]",
+        f"@{SETTINGS} = constant [{gemm.PRODUCT_WORDS} x i64] [{', '.join(settings)}]",
         f"@gc_blas = constant [{len(table)} x ptr] [{', '.join(table)}]",
         f"@gc_lapack = constant [{len(lapack.ENTRIES)} x ptr] [{', '.join(factors)}, ptr inttoptr (i64 4 to ptr)]",
         f"@gc_alone = constant [{len(lapack.ALONE)} x ptr] zeroinitializer",
         f"@gc_order = constant [{len(SORTS)} x ptr] zeroinitializer",
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]
-    assert not set(DEFERRED) & set(ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
+    assert not set(gemm.DEFERRED) & set(gemm.ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
     own = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
     made: Sequence[Any] = [gc_parallel_alone, gc_chunk, gc_columns, stream, interrupted, stopped, *own]
     assert gc_parallel_alone.name == PARALLEL

@@ -23,24 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from graphc.codegen.schedule import nodes
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
-from graphc.codegen.schedule.nodes import (
-    Sizing,
-    any_index,
-    buffer_view,
-    call_of,
-    fold_vars,
-    index_element,
-    is_by_segment,
-    is_written_out,
-    loop_vars,
-    lowering_of,
-    reach,
-    segment_count,
-    segment_var,
-    variables_of,
-)
 from graphc.codegen.schedule.plan import COPY, BranchGraph, IndexCheck, NestDraft, NestKind, Purpose, ScanGraph, Use
 from graphc.codegen.schedule.ranges import comparable_bounds, gathered, in_range
 from graphc.ir.body import guard_sides
@@ -75,7 +60,7 @@ class Goals:
 
     targets: Mapping[Node, str]
     overwritten: Mapping[str, Node]
-    sizing: Sizing
+    sizing: nodes.Sizing
     purpose: Purpose
     deferred: frozenset[str] = frozenset()
     older: Mapping[Node, tuple[Node, ...]] = fresh(factory=dict)
@@ -140,9 +125,9 @@ class GraphOrder:
 
     def _other_sizes(self, node: Node) -> Sequence[Size]:
         """The sizes that the nest of a node needs besides those of what it stores."""
-        match lowering_of(node):
+        match nodes.lowering_of(node):
             case SegmentNumber():
-                return (segment_count(node.args[0]),)
+                return (nodes.segment_count(node.args[0]),)
             case Repeat():
                 return scan_sizes(self.scan(node))
             case Branch():
@@ -151,33 +136,37 @@ class GraphOrder:
                 return ()
 
 
-def _rounds_of(order: Iterable[Node], sizing: Sizing) -> dict[Node, int]:
+def _rounds_of(order: Iterable[Node], sizing: nodes.Sizing) -> dict[Node, int]:
     rounds: dict[Node, int] = {}
     for node in order:
         before = max((rounds[arg] for arg in node.args), default=0)
-        lowering = lowering_of(node)
+        lowering = nodes.lowering_of(node)
         rounds[node] = (
             before + 1 if node.ndim and isinstance(lowering, Fold) and is_by_rows(node, lowering, sizing) else before
         )
     return rounds
 
 
-def is_by_rows(node: Node, fold: Fold, sizing: Sizing) -> bool:
+def is_by_rows(node: Node, fold: Fold, sizing: nodes.Sizing) -> bool:
     """Tell whether a reduction has a loop of its own along rows."""
-    is_short = is_written_out(node, [sizing.of(size) for size in fold.sizes(node)])
+    is_short = nodes.is_written_out(node, [sizing.of(size) for size in fold.sizes(node)])
     return not is_short and not is_column_reduction(node, fold, sizing)
 
 
-def is_column_reduction(node: Node, fold: Fold, sizing: Sizing) -> bool:
+def is_column_reduction(node: Node, fold: Fold, sizing: nodes.Sizing) -> bool:
     """Tell whether a reduction, which is not written out, adds rows into its result: so it reads memory in order."""
-    if len(fold.start) > 1 or not fold.axes or is_written_out(node, [sizing.of(size) for size in fold.sizes(node)]):
+    if (
+        len(fold.start) > 1
+        or not fold.axes
+        or nodes.is_written_out(node, [sizing.of(size) for size in fold.sizes(node)])
+    ):
         return False
     return reduced_operand(node, fold).ndim - 1 not in fold.axes
 
 
 def reduced_operand(node: Node, fold: Fold) -> Node:
     """The operand over whose axes a reduction goes."""
-    return node.args[fold.operands(node, any_index(node.ndim), any_index(len(fold.sizes(node))))[0][0]]
+    return node.args[fold.operands(node, nodes.any_index(node.ndim), nodes.any_index(len(fold.sizes(node))))[0][0]]
 
 
 SOON = 4
@@ -197,7 +186,7 @@ class Drafts:
 
     def new(self, kind: NestKind, space: tuple[Size, ...]) -> NestDraft:
         """One more nest, which nothing depends on yet."""
-        draft = NestDraft(len(self.by_number), kind, space, loop_vars(len(space)))
+        draft = NestDraft(len(self.by_number), kind, space, nodes.loop_vars(len(space)))
         self.by_number[draft.number] = draft
         self.after[draft.number], self._before[draft.number] = set(), set()
         self._later[draft.number] = 0
@@ -333,7 +322,7 @@ class Uses:
                 self.pending.setdefault(node, []).append(use)
             elif (use.nest, node) not in self._recomputed:
                 self._recomputed.add((use.nest, node))
-                if isinstance(lowering_of(node), Scalar):
+                if isinstance(nodes.lowering_of(node), Scalar):
                     pending.extend(node.args)
                 elif node in self.nest_of:
                     self.drafts.depend(self.nest_of[node], use.nest)
@@ -349,7 +338,7 @@ class Uses:
 
     def add_whole(self, node: Node, draft: NestDraft) -> None:
         """Note that a nest needs all elements of a value, in loops of its own."""
-        path = loop_vars(node.ndim)
+        path = nodes.loop_vars(node.ndim)
         self.add(node, Use(draft.number, path, path))
 
     def add_captured(
@@ -371,8 +360,8 @@ class Uses:
                 node = as_size_node(self.goals.sizing.of(node))
                 if (value := constant_value(node)) is not None:
                     return ir.integer(int(value))
-            self.add(node, Use(use.nest, index, reach(index, use.path)))
-            return index_element(node, index)
+            self.add(node, Use(use.nest, index, nodes.reach(index, use.path)))
+            return nodes.index_element(node, index)
 
         return noted
 
@@ -402,19 +391,19 @@ def expand(uses: Uses, node: Node, use: Use) -> None:
     draft = uses.drafts.by_number[use.nest]
     draft.ops += 1
     draft.cost += node.op.cost
-    lowering = lowering_of(node)
+    lowering = nodes.lowering_of(node)
     match lowering:
         case Scalar():
             for arg in node.args:
                 uses.add(arg, Use(use.nest, use.index, use.path))
         case View():
             position, index = lowering.index(node, use.index, uses.element(use))
-            uses.add(node.args[position], Use(use.nest, index, reach(index, use.path)))
+            uses.add(node.args[position], Use(use.nest, index, nodes.reach(index, use.path)))
             uses.check_indices(node, use.nest)
         case Fold():
-            outer = reach(use.index, use.path)
-            reduced = fold_vars(node, lowering)
-            if is_written_out(node, [uses.goals.sizing.of(size) for size in lowering.sizes(node)]):
+            outer = nodes.reach(use.index, use.path)
+            reduced = nodes.fold_vars(node, lowering)
+            if nodes.is_written_out(node, [uses.goals.sizing.of(size) for size in lowering.sizes(node)]):
                 # The terms of several such reductions are the same elements.
                 reduced = tuple(ir.Var(f"term{len(outer)}_{axis}", ir.INDEX) for axis in range(len(reduced)))
             inner = (*outer, *reduced)
@@ -423,7 +412,7 @@ def expand(uses: Uses, node: Node, use: Use) -> None:
                 uses.add(node.args[position], Use(use.nest, index, inner))
         case SegmentNumber():
             draft.segments = node
-            _expand_starts(uses, node.args[0], Use(use.nest, (segment_var(node),), (segment_var(node),)))
+            _expand_starts(uses, node.args[0], Use(use.nest, (nodes.segment_var(node),), (nodes.segment_var(node),)))
         case Iota() | None:
             pass
         case Call():
@@ -436,7 +425,7 @@ def expand_reduction(uses: Uses, node: Node, fold: Fold, kept: Index, reduced: I
     """Note what a nest needs that carries out one reduction: loops over the axes that are kept and reduced."""
     draft.ops += 1
     for position, index in fold.operands(node, kept, reduced):
-        uses.add(node.args[position], Use(draft.number, index, reach(index, draft.path)))
+        uses.add(node.args[position], Use(draft.number, index, nodes.reach(index, draft.path)))
 
 
 def expand_recurrence(uses: Uses, node: Node, draft: NestDraft) -> None:
@@ -452,14 +441,14 @@ def expand_segments(uses: Uses, node: Node, draft: NestDraft) -> None:
     x, starts = node.args
     row, *columns = draft.vars
     begin = _expand_starts(uses, starts, Use(draft.number, (row,), draft.vars))
-    step = segment_var(node)
+    step = nodes.segment_var(node)
     index = (ir.add(ir.cast(begin, ir.INDEX), step), *columns)
     uses.add(x, Use(draft.number, index, (row, step, *columns)))
 
 
 def _expand_starts(uses: Uses, starts: Node, use: Use) -> ir.Expr:
     """Note what a loop over segments needs, whose variable is the index of a use: where each begins and ends."""
-    uses.add_sizes((segment_count(starts),), uses.drafts.by_number[use.nest])
+    uses.add_sizes((nodes.segment_count(starts),), uses.drafts.by_number[use.nest])
     element, (row,) = uses.element(use), use.index
     begin, _ = element(starts, (row,)), element(starts, (ir.add(row, ir.ONE),))
     return begin
@@ -474,20 +463,20 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
             if not writes_one(node) or len(uses.goals.older.get(node, ())) > 1:
                 uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
             continue
-        path = loop_vars(len(region.sizes))
+        path = nodes.loop_vars(len(region.sizes))
         use = Use(draft.number, path, path)
         uses.add_sizes(region.sizes, draft)
         target = region.target(path, uses.element(use))
-        in_order = not path or _follows(target[-1], path[-1]) or is_by_segment(target[-1])
+        in_order = not path or _follows(target[-1], path[-1]) or nodes.is_by_segment(target[-1])
         draft.scattered = draft.scattered or not in_order
         position, index = region.value(path)
-        uses.add(node.args[position], Use(draft.number, index, reach(index, path)))
+        uses.add(node.args[position], Use(draft.number, index, nodes.reach(index, path)))
         draft.ops += 1
 
 
 def writes_one(node: Node) -> bool:
     """Tell whether a value is the one before with one element changed: all that this is computed from is read first."""
-    lowering = lowering_of(node)
+    lowering = nodes.lowering_of(node)
     if not isinstance(lowering, Writes):
         return False
     return all(region.is_copy or all(size == 1 for size in region.sizes) for region in lowering.regions(node))
@@ -495,7 +484,7 @@ def writes_one(node: Node) -> bool:
 
 def expand_call(uses: Uses, node: Node, draft: NestDraft) -> None:
     """Note what an external function takes, and what it adds to element by element, unless that is there."""
-    call = call_of(node)
+    call = nodes.call_of(node)
     assert call is not None
     for passed in call.passed(node):
         match passed:
@@ -504,7 +493,7 @@ def expand_call(uses: Uses, node: Node, draft: NestDraft) -> None:
                 uses.add_whole(operand, draft)
                 uses.add_sizes(operand.type.shape, draft)
             case Strided(operand):
-                view = buffer_view(operand, uses.goals.sizing)
+                view = nodes.buffer_view(operand, uses.goals.sizing)
                 uses.whole.add(view.base)
                 uses.add_whole(view.base, draft)
                 uses.add_sizes((*view.shape, *operand.type.shape, *(axis.start for axis in view.along)), draft)
@@ -533,20 +522,20 @@ def goes_over(uses: Uses, node: Node, use: Use) -> bool:
     count = sizing.of(node.type.shape[0])
     if draft.kind == "loops":
         return use.index == draft.index[:1] and draft.space[:1] == (count,)
-    if draft.kind != "writes" or use.index != loop_vars(1):
+    if draft.kind != "writes" or use.index != nodes.loop_vars(1):
         return False
     (root,) = draft.roots
-    lowering = lowering_of(root)
+    lowering = nodes.lowering_of(root)
     assert isinstance(lowering, Writes)
     regions = [region for region in lowering.regions(root) if not (region.is_copy and draft.in_place)]
     others = [region for region in regions if region.sizes and sizing.of(region.sizes[0]) != count]
-    return not any(depends_on(root.args[each.value(loop_vars(len(each.sizes)))[0]], node) for each in others)
+    return not any(depends_on(root.args[each.value(nodes.loop_vars(len(each.sizes)))[0]], node) for each in others)
 
 
 def _follows(position: ir.Expr, var: ir.Var) -> bool:
     """Tell whether positions follow one another as a variable counts."""
     if isinstance(position, ir.Apply) and position.op is operators.ADD:
-        moving = [arg for arg in position.args if var in variables_of([arg])]
+        moving = [arg for arg in position.args if var in nodes.variables_of([arg])]
         return moving == [var]
     return position == var
 

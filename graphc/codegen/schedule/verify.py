@@ -20,25 +20,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NoReturn
 
+from graphc.codegen.schedule import nodes
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.inplace import keeps_order, may_refuse, overwritten_value
 from graphc.codegen.schedule.memory import workspaces_of
-from graphc.codegen.schedule.nodes import (
-    buffer_view,
-    call_fails,
-    call_node,
-    call_of,
-    first_reduced,
-    fold_vars,
-    index_element,
-    is_bufferless,
-    loop_vars,
-    lowering_of,
-    segment_count,
-    segment_var,
-    split_axes,
-)
 from graphc.codegen.schedule.plan import BranchPlan, Nest, Part, Plan, ScanPlan, SharedLoop
 from graphc.codegen.schedule.ranges import gathered, in_range
 from graphc.errors import VerifyError
@@ -204,7 +190,7 @@ class _Verifier:
                 yield accumulator, _Life(node, "accumulator", now, now)
         for nest in plan.nests:
             now = self.part[nest.number]
-            for buffer in memory.workspaces.get(call_node(nest.roots[0]), ()) if workspaces_of(nest) else ():
+            for buffer in memory.workspaces.get(nodes.call_node(nest.roots[0]), ()) if workspaces_of(nest) else ():
                 yield buffer, _Life(nest.roots[0], "workspace", now, now)
             slots = {slot.buffer.name: slot for body in self._bodies(nest) for slot in body.memory.arena}
             for slot in slots.values():
@@ -262,7 +248,7 @@ class _Verifier:
         root = nest.roots[0]
         if nest.kind == "writes":
             return root.args[0]
-        call, node = call_of(root), call_node(root)
+        call, node = nodes.call_of(root), nodes.call_node(root)
         if call is None:
             return None
         if call.overwritten is not None:
@@ -338,7 +324,7 @@ class _Verifier:
         branch = self.plan.contents.branches.get(nest.number)
         if branch is not None:
             return any(side.checks or any(map(may_refuse, side.results)) for side in branch.graph.sides)
-        return nest.kind in ("check", "guard", "steps") or any(map(call_fails, nest.roots))
+        return nest.kind in ("check", "guard", "steps") or any(map(nodes.call_fails, nest.roots))
 
     # Reasons -------------------------------------------------------------------------------------------------
 
@@ -360,7 +346,7 @@ class _Verifier:
 
 def _complete_within(nest: Nest, root: Node) -> int:
     """The number of loops at the end of whose iteration an element that a nest stores is complete."""
-    return first_reduced(root) if nest.kind in ("column reduction", "full reduction") else len(nest.space)
+    return nodes.first_reduced(root) if nest.kind in ("column reduction", "full reduction") else len(nest.space)
 
 
 class _Reader:
@@ -406,10 +392,10 @@ class _Reader:
         if (node, index) not in self._seen:
             self._seen[node, index] = None
             self._pending.append((node, index))
-        return index_element(node, index)
+        return nodes.index_element(node, index)
 
     def _whole(self, node: Node) -> None:
-        self._need(node, loop_vars(node.ndim))
+        self._need(node, nodes.loop_vars(node.ndim))
 
     def _sizes(self, shape: Iterable[Size]) -> None:
         for size in map(self._plan.sizing.of, shape):
@@ -437,10 +423,10 @@ class _Reader:
 
     def _root(self, root: Node) -> None:
         """Note the elements that a nest needs for a value that it stores."""
-        nest, lowering = self._nest, lowering_of(root)
+        nest, lowering = self._nest, nodes.lowering_of(root)
         match lowering:
             case Fold() if nest.kind == "column reduction":
-                self._terms(root, lowering, *split_axes(nest.index, lowering.axes))
+                self._terms(root, lowering, *nodes.split_axes(nest.index, lowering.axes))
             case Fold() if nest.kind == "full reduction":
                 self._terms(root, lowering, (), nest.index)
             case Recur():
@@ -450,13 +436,13 @@ class _Reader:
                 x, starts = root.args
                 row, *columns = nest.vars
                 begin = self._starts(starts, row)
-                self._need(x, (ir.add(ir.cast(begin, ir.INDEX), segment_var(root)), *columns))
+                self._need(x, (ir.add(ir.cast(begin, ir.INDEX), nodes.segment_var(root)), *columns))
             case Writes():
                 self._writes(root, lowering)
             case None:
                 pass  # a number that is written into the source, and here to memory, for a call takes its address
             case _ if nest.kind == "call":
-                self._call(call_node(root))
+                self._call(nodes.call_node(root))
             case _:
                 self._lowered(root, nest.index)
 
@@ -466,7 +452,7 @@ class _Reader:
             self._need(node.args[position], index)
 
     def _starts(self, starts: Node, row: ir.Expr) -> ir.Expr:
-        self._sizes((segment_count(starts),))
+        self._sizes((nodes.segment_count(starts),))
         self._need(starts, (ir.add(row, ir.ONE),))
         return self._need(starts, (row,))
 
@@ -474,7 +460,7 @@ class _Reader:
         for region in lowering.regions(node):
             if region.is_copy and self._nest.in_place:
                 continue
-            path = loop_vars(len(region.sizes))
+            path = nodes.loop_vars(len(region.sizes))
             self._sizes(region.sizes)
             region.target(path, self._need)
             position, index = region.value(path)
@@ -483,14 +469,14 @@ class _Reader:
 
     def _call(self, node: Node) -> None:
         """Note what a call takes, and for what it adds to in its place what that takes."""
-        call = call_of(node)
+        call = nodes.call_of(node)
         assert call is not None
         for passed in call.passed(node):
             match passed:
                 case Whole(operand):
                     self._whole(operand)
                 case Strided(operand):
-                    view = buffer_view(operand, self._plan.sizing)
+                    view = nodes.buffer_view(operand, self._plan.sizing)
                     self._whole(view.base)
                     self._sizes((*view.shape, *(axis.start for axis in view.along)))
                 case ByValue(scalar):
@@ -502,7 +488,7 @@ class _Reader:
         if (added := call.added(node)) is not None:
             operand, factor = added
             self._need(factor)
-            if isinstance(lowering_of(operand), Call) and operand not in self._verifier.writers:
+            if isinstance(nodes.lowering_of(operand), Call) and operand not in self._verifier.writers:
                 self._call(operand)
             elif not self._nest.in_place:
                 self._whole(operand)
@@ -524,7 +510,7 @@ class _Reader:
         if writer is not None and node.ndim:
             self._fail(node, "before it is stored")
         if node.op in LEAVES:
-            if not is_bufferless(node) and node not in self._plan.memory.leaves:
+            if not nodes.is_bufferless(node) and node not in self._plan.memory.leaves:
                 self._fail(node, "which lies nowhere")
             self._read(node, index)
             return
@@ -540,7 +526,7 @@ class _Reader:
 
     def _lowered(self, node: Node, index: Index) -> None:
         """Note the elements that one is made of which the nest computes."""
-        lowering = lowering_of(node)
+        lowering = nodes.lowering_of(node)
         match lowering:
             case Scalar():
                 for arg in node.args:
@@ -550,9 +536,9 @@ class _Reader:
                 self._need(node.args[position], inner)
                 self._checked(node)
             case Fold():
-                self._terms(node, lowering, index, fold_vars(node, lowering))
+                self._terms(node, lowering, index, nodes.fold_vars(node, lowering))
             case SegmentNumber():
-                self._starts(node.args[0], segment_var(node))
+                self._starts(node.args[0], nodes.segment_var(node))
             case Iota():
                 pass
             case _:

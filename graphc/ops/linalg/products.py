@@ -13,24 +13,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError, RankError
-from graphc.ir import sizes
-from graphc.ir.lowering import (
-    SUFFIXES,
-    ByRows,
-    ByValue,
-    Call,
-    Extent,
-    Factor,
-    Fold,
-    Number,
-    Part,
-    Passed,
-    Recur,
-    Result,
-    Segments,
-    Strided,
-    Writes,
-)
+from graphc.ir import lowering, sizes
 from graphc.ir.node import (
     LEAVES,
     OPS,
@@ -140,20 +123,22 @@ def is_in_memory(node: Node) -> bool:
     if node.op in LEAVES:
         value = constant_value(node)
         return node.ndim > 0 and (value is None or value.size > 1)
-    return isinstance(node.op.lower(node), Call | Recur | Segments | Writes | Part)
+    return isinstance(
+        node.op.lower(node), lowering.Call | lowering.Recur | lowering.Segments | lowering.Writes | lowering.Part
+    )
 
 
 def _matmul_lower(node: Node) -> Lowering:
     """A call for matrices; a fold where there is a vector, whose loop others may share, or where it takes no longer
     than a call. As in BLAS a product with a matrix is summed in its own dtype."""
     a, b = node.args
-    if a.ndim > 1 and b.ndim > 1 and a.type.dtype in SUFFIXES and not _is_tiny(a, b):
+    if a.ndim > 1 and b.ndim > 1 and a.type.dtype in lowering.SUFFIXES and not _is_tiny(a, b):
         return PRODUCT
     wide = accumulated_in(node.type.dtype) if a.ndim == b.ndim == 1 else node.type.dtype
     term = "_0 * _1" if wide == node.type.dtype else f"{wide}(_0) * {wide}(_1)"
     start = "0.0" if is_float(wide) else "0"
     axes = (0 if a.ndim == 1 else a.ndim - 1,)
-    return Fold(_summed_sizes, _operands, term, (start,), ("accumulate(_0, _1)",), (wide,), axes=axes)
+    return lowering.Fold(_summed_sizes, _operands, term, (start,), ("accumulate(_0, _1)",), (wide,), axes=axes)
 
 
 TINY = 64
@@ -266,22 +251,29 @@ def _product_symbol(node: Node) -> str:
     """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/api.py)."""
     parts = as_product(node.args)
     routine = "gemv" if min(parts.a.ndim, parts.b.ndim) == 1 else "gemm" if node.ndim == 2 else "batched_gemm"
-    return f"gc_{routine}_{SUFFIXES[node.type.dtype]}"
+    return f"gc_{routine}_{lowering.SUFFIXES[node.type.dtype]}"
 
 
-def _product_passed(node: Node) -> list[Passed]:
+def _product_passed(node: Node) -> list[lowering.Passed]:
     """The operands of these functions, in order: a vector is the second factor to them."""
     parts = as_product(node.args)
     a, b = parts.a, parts.b
     axes = tuple(range(max(node.ndim - 3, 0), node.ndim))
-    summed = Extent(a.type.shape[-1])
-    alpha = Number(1, node.type.dtype) if parts.alpha is None else ByValue(parts.alpha)
-    factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
+    summed = lowering.Extent(a.type.shape[-1])
+    alpha = lowering.Number(1, node.type.dtype) if parts.alpha is None else lowering.ByValue(parts.alpha)
+    factors = [lowering.Strided(a, axes if a.ndim > 1 else (0,)), lowering.Strided(b, axes if b.ndim > 1 else (0,))]
     if a.ndim == 1:
-        factors = [Strided(b, (1, 0)), factors[0]]
+        factors = [lowering.Strided(b, (1, 0)), factors[0]]
     elif b.ndim == 1:
-        factors = [Strided(a, (0, 1)), factors[1]]
-    return [*(Extent(node.type.shape[axis]) for axis in axes), summed, alpha, *factors, Factor(), Result(0, axes)]
+        factors = [lowering.Strided(a, (0, 1)), factors[1]]
+    return [
+        *(lowering.Extent(node.type.shape[axis]) for axis in axes),
+        summed,
+        alpha,
+        *factors,
+        lowering.Factor(),
+        lowering.Result(0, axes),
+    ]
 
 
 def _product_added(node: Node) -> tuple[Node, Node] | None:
@@ -289,17 +281,17 @@ def _product_added(node: Node) -> tuple[Node, Node] | None:
     return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
 
 
-def _product_by_rows(node: Node) -> ByRows | None:
+def _product_by_rows(node: Node) -> lowering.ByRows | None:
     """Some rows of a product that is added to nothing; its second factor is copied each time. Of a matrix times its own
     transpose only a triangle is computed, of all rows at once."""
     parts = as_product(node.args)
     left, right = (x.args[0] if x.op.name == "dimshuffle" else x for x in (parts.a, parts.b))
     if parts.c is not None or not parts.a.ndim == parts.b.ndim == 2 or left is right:
         return None
-    return ByRows((parts.a,), sizes.product(parts.b.type.shape))
+    return lowering.ByRows((parts.a,), sizes.product(parts.b.type.shape))
 
 
-PRODUCT = Call(
+PRODUCT = lowering.Call(
     _product_symbol,
     _product_passed,
     lambda node: [*node.type.shape, as_product(node.args).a.type.shape[-1]],
