@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TypeAlias
 
 from graphc.codegen.transform.abreast import short_rows_abreast
+from graphc.codegen.transform.aligned import fuse_aligned
 from graphc.codegen.transform.borders import split_borders
 from graphc.codegen.transform.chosen import add_where_chosen
 from graphc.codegen.transform.double_buffers import double_buffer
@@ -176,6 +177,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("keep_in_registers", _naming(keep_in_registers)),
     Pass("shorten_recurrences", _plain(shorten_recurrences)),
     Pass("narrow_sums", _narrow),
+    Pass("fuse_aligned", _naming(fuse_aligned), then=SIMPLIFY),
     Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
     Pass("split_borders", _naming(split_borders), needs=("marked",), ends=()),
     Pass("request_safepoints", lambda body, subject: request_safepoints(body, subject.kept), ends=("safe",)),
