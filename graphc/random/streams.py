@@ -353,6 +353,10 @@ class MRG_RandomStreams(RandomStreams):  # noqa: N801 - Theano's name
         super().__init__(seed, use_cuda, no_warn)
 
 
+MRG_RandomStream = MRG_RandomStreams
+"""Theano-PyMC's name."""
+
+
 class CURAND_RandomStreams(RandomStreams):  # noqa: N801 - Theano's name
     """Theano's name for streams on GPUs."""
 

@@ -196,7 +196,7 @@ def normalise_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
         axis = constant_value(axis)
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, (tuple, list, np.ndarray)) else (axis,)
+    given = tuple(axis) if isinstance(axis, (tuple, list, range, np.ndarray)) else (axis,)
     axes = tuple(normalise_axis(one, ndim, what) for one in given)
     if len(set(axes)) < len(axes):
         raise AxisError(f"{what}: an axis is named twice in {given}")

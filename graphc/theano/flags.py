@@ -11,8 +11,8 @@ one sentence for a value that graphc does not follow. Loaded when a program firs
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from typing import Any
@@ -22,7 +22,19 @@ import numpy as np
 
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import INPUT, NODES, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
+from graphc.ir.node import (
+    CONSTANT,
+    INPUT,
+    NODES,
+    PARAM,
+    SHARED,
+    SIZE,
+    Array,
+    Node,
+    constant_value,
+    describe,
+    size_owner,
+)
 from graphc.ir.walk import Graph, substitute, toposort
 from graphc.options import OPTIONS, options
 from graphc.shared import SharedVariable
@@ -249,20 +261,27 @@ class change_flags:  # noqa: N801 - Theano's name
         for group in flags:
             self.values.update(_settings(group))
         self.values |= values
-        self.before: list[AbstractContextManager[None]] = []
+        self.before: list[dict[str, Any]] = []
+        self.last: dict[str, Any] = {}
 
     def __enter__(self) -> None:
-        block = _changed(self.values)
-        block.__enter__()
-        self.before.append(block)
+        before = {name: getattr(options, name) for name in self.values}
+        try:
+            _set_all(self.values)
+        except BaseException:
+            _set_all(before)
+            raise
+        self.before.append(before)
 
     def __exit__(self, *error: Any) -> None:
-        self.before.pop().__exit__(*error)
+        # PyMC3 leaves a block twice where models are entered within themselves: it restores the same once more
+        self.last = self.before.pop() if self.before else self.last
+        _set_all(self.last)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def changed(*args: Any, **kwargs: Any) -> Any:
-            with _changed(self.values):
+            with self:
                 return function(*args, **kwargs)
 
         return changed
@@ -279,16 +298,9 @@ def _settings(group: Any) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def _changed(values: dict[str, Any]) -> Iterator[None]:
-    before = {name: getattr(options, name) for name in values}
-    try:
-        for name, value in values.items():
-            set_setting(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            set_setting(name, value)
+def _set_all(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        set_setting(name, value)
 
 
 # settings of the program's own ----------------------------------------------------------------------------------------
@@ -371,6 +383,10 @@ class MissingTestValue(MissingInputError, AttributeError):
     """A value that is needed has none."""
 
 
+TestValueError = MissingTestValue
+"""Theano-PyMC's name."""
+
+
 class InnerValue(MissingTestValue):
     """A value within a loop, a branch or a derivative, which has one at each call only."""
 
@@ -404,6 +420,8 @@ def get_test_value(value: Any) -> Any:
         return np.asarray(value)
     known = _own(value)
     if known is not None:
+        if NODES.note is not None and value.op is CONSTANT:  # that of a result which is known: x.shape of a scalar
+            value.tag.test_value = known
         return known
     before = NODES.watch(None)  # what is made while values are computed is no part of the program's graph
     try:
@@ -489,3 +507,7 @@ def get_debug_values(*values: Any) -> list[Any]:
             tell(str(error), stacklevel=2)
         return []
     return [found if len(found) != 1 else found[0]]
+
+
+get_test_values = get_debug_values
+"""Theano-PyMC's name."""

@@ -199,6 +199,10 @@ def ops(i: Any, o: Any) -> set[Apply]:
     return set(io_toposort(i, o))
 
 
+graph_inputs, vars_between, orphans_between, applys_between = inputs, variables, orphans, ops
+"""Theano-PyMC's names."""
+
+
 def list_of_nodes(inputs: Any, outputs: Any) -> list[Apply]:
     """The applications of ops between inputs and outputs, in the order of a walk in breadth from the outputs."""
     given = set(_listed(inputs))

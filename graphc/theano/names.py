@@ -10,8 +10,8 @@ from __future__ import annotations
 import configparser
 import operator
 import sys
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import partial
 from importlib import reload
 from io import BytesIO
@@ -74,6 +74,26 @@ def __getattr__(name: str) -> Any:
     if name not in ("compile", "config", "gof", "printing", "theano"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return package if name == "theano" else getattr(package, name)
+
+
+def walk(
+    nodes: Iterable[Any],
+    expand: Callable[[Any], Iterable[Any] | None],
+    bfs: bool = True,
+    return_children: bool = False,
+    hash_fn: Callable[[Any], Any] = id,
+) -> Iterator[Any]:
+    """Theano-PyMC's walk through a graph: what is reached from `nodes` by `expand`, each once, in breadth or in depth;
+    with what `expand` gave for it if `return_children`."""
+    waiting, seen = deque(nodes), set[Any]()
+    while waiting:
+        node = waiting.popleft() if bfs else waiting.pop()
+        if (known := hash_fn(node)) in seen:
+            continue
+        seen.add(known)
+        children = expand(node)
+        yield (node, children) if return_children else node
+        waiting.extend(children or ())
 
 
 # shared variables -----------------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ PATHS = _by_path(
     {
         "": "misc sandbox",
         "control.branch theano.opclasses": "ifelse",
-        "control.scan": "scan_module scan_module.scan scan_module.scan_views updates",
-        "control.scan theano.graphs": "scan_module.scan_utils",
+        "control.scan": "scan scan.basic scan.views scan_module scan_module.scan scan_module.scan_views updates",
+        "control.scan theano.graphs": "scan.utils scan_module.scan_utils",
         "functions.function theano.compile": "compile.function",
         "printing": "d3viz d3viz.d3viz",
         "printing.monitormode": "compile.monitormode",
@@ -47,6 +47,7 @@ PATHS = _by_path(
         "tensor": "tensor.subtensor tensor.type tensor.type_other tensor.var tensor.xlogx",
         "tensor tensor.nnet": "tensor.inplace",
         "tensor tensor.nnet theano.names": "tensor.extra_ops",
+        "tensor.inspection": "assert_op raise_op",
         "tensor.inspection theano.opclasses theano.names theano.graphs": "tensor.opt",
         "tensor.linalg.theano_ops": "sandbox.solve tensor.nlinalg tensor.slinalg",
         "tensor.nnet": "sandbox.softsign tensor.nnet.nnet tensor.nnet.sigm",
@@ -59,22 +60,25 @@ PATHS = _by_path(
         "tensor.sorting theano.opclasses": "tensor.sort",
         "theano.compile": """
         compile.builders compile.debugmode compile.function_module compile.io compile.mode compile.nanguardmode
-        compile.pfunc compile.sharedvalue
+        compile.pfunc compile.sharedvalue compile.function.pfunc compile.function.types
     """,
         "theano.compile theano.opclasses": "compile.ops",
         "theano.compile theano.opclasses printing.monitormode": "compile",
         "theano.fft": "tensor.fft",
         "theano.flags": "configdefaults configparser",
+        "theano.flags theano.user_ops theano.names": "graph.op graph.utils",
         "theano.gradient theano.opclasses": "gradient",
-        "theano.graphs": "gof.fg gof.graph tensor.utils",
+        "theano.graphs": "gof.fg gof.graph graph.fg tensor.utils",
+        "theano.names theano.graphs": "graph.basic",
         "theano.names": """
-        compat compat.python2x gof.null_type gof.opt gof.optdb gof.type gpuarray gpuarray.dnn misc.safe_asarray
+        compat compat.python2x gof.null_type gof.opt gof.optdb gof.type gpuarray gpuarray.dnn graph.null_type
+        graph.opt graph.optdb graph.type misc.safe_asarray
         sandbox.cuda sandbox.cuda.dnn
     """,
         "theano.names tensor theano.opclasses": "tensor.basic",
         "theano.names tensor.linalg.theano_ops": "sandbox.linalg sandbox.linalg.ops",
-        "theano.names theano.user_ops theano.graphs": "gof gof.utils",
-        "theano.opclasses": "scan_module.scan_op tensor.nnet.corr tensor.nnet.corr3d",
+        "theano.names theano.user_ops theano.graphs": "gof gof.utils graph",
+        "theano.opclasses": "scan.op scan_module.scan_op tensor.nnet.corr tensor.nnet.corr3d",
         "theano.opclasses tensor": "tensor.blas",
         "theano.pickles": "misc.pkl_utils",
         "theano.scalar": "scalar scalar.basic scalar.basic_scipy",
@@ -142,22 +146,23 @@ REASONS = (
     ("there are no GPUs: functions run on the CPU", "gpuarray"),
     (
         "Theano's rewriting has no counterpart: graphc.rewrite has its own rules, and Mode.excluding switches them off",
-        """compile.sandbox gof.destroyhandler gof.toolbox gof.unify scan_module.scan_opt sparse.opt tensor.nnet.opt
+        """compile.sandbox gof.destroyhandler gof.toolbox gof.unify graph.destroyhandler graph.toolbox graph.unify
+        scan.opt scan_module.scan_opt sparse.opt tensor.nnet.opt
         tensor.opt_uncanonicalize tensor.elemwise_cgen tensor.inc_code""",
     ),
     (
         "there is no C code and no linker: perform, graphc.op and graphc.op(native=True) make ops",
         """gof.callcache gof.cc gof.cmodule gof.cutils gof.lazylinker_c gof.link gof.params_type gof.sched gof.vm
+        graph.callcache graph.params_type graph.sched link scan.scan_perform_ext
         scan_module.scan_perform_ext sparse.utils tensor.blas_c tensor.blas_headers tensor.blas_scipy""",
     ),
     ("compiled code is kept by graphc.cache", "gof.compiledir gof.compilelock"),
     ("graphc.function(profile=True) and f.profile count and time calls", "compile.profiling"),
     ("graphc.printing.d3viz draws pages of its own", "d3viz.formatting"),
     ("inputs and outputs of functions may be lists of tensors, at any depth; loops are graphc.scan's", "typed_list"),
-    ("graphc.scan(checkpoint=...) keeps less", "scan_module.scan_checkpoints"),
+    ("graphc.scan(checkpoint=...) keeps less", "scan.checkpoints scan_module.scan_checkpoints"),
     ("Python 3's own functions serve", "pathparse"),
     ("graphc.__version__ says it", "version _version"),
-    ("T.opt.Assert raises where values say so", "raise_op"),
     ("graphc.testing has what checks ops; numpy.testing compares arrays", "tests"),
     ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal"),
     ("there is no communication between processes", "tensor.io"),

@@ -25,7 +25,7 @@ from graphc.ir.walk import toposort
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast_safely, elementwise
 from graphc.startup.record import record
 from graphc.tensor.elementary import cast
-from graphc.tensor.elemwise import Elemwise, Family
+from graphc.tensor.elemwise import Elemwise, Family, scalar_op
 from graphc.tensor.variables import TensorType
 from graphc.theano.user_ops import Apply, MethodNotDefined, Op, not_computed
 
@@ -38,6 +38,9 @@ Kinds = Sequence[Type]
 def upgrade_to_float(*types: Type) -> Kinds:
     """The preference of results in floats: the smallest float dtype that the types are computed in."""
     return [Type(dt.promote(*(dt.floating(kind.dtype) for kind in types)), ())]
+
+
+upgrade_to_float_no_complex = upgrade_to_float
 
 
 def upgrade_to_float64(*types: Type) -> Kinds:
@@ -417,11 +420,18 @@ def round_half_away_from_zero_vec(a: Any) -> Any:
 round_half_away_from_zero_ = round_half_away_from_zero_vec
 
 
+def _scalar_op(kind: Any, output_types_preference: Any = None, name: str | None = None) -> Any:
+    """The scalar op of a class of Theano's, whose results have graphc's dtypes: `GammaLn(upgrade_to_float)`."""
+    (op,) = kind.ops
+    return scalar_op(getattr(tensor, op))
+
+
 def __getattr__(name: str) -> Any:
     if name in _types:
         return _types[name]
     if name in CLASSES:
-        found = globals()[name] = Family(name, (), {"ops": frozenset({CLASSES[name]}), "__module__": __name__})
+        own = {"ops": frozenset({CLASSES[name]}), "__new__": _scalar_op, "__module__": __name__}
+        found = globals()[name] = Family(name, (), own)
         return found
     place = RENAMED.get(name, name)
     if name in OPS.split() and hasattr(tensor, place):

@@ -19,12 +19,26 @@ from graphc.autodiff import pulled_back
 from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Array, Attributes, Node, Op as Definition, Size, Type, describe, make, variable
+from graphc.ir.node import (
+    INPUT,
+    Array,
+    Attributes,
+    Node,
+    Op as Definition,
+    Size,
+    Type,
+    describe,
+    make,
+    next_serial,
+    variable,
+)
 from graphc.ir.walk import as_size_node, substitute
 from graphc.ops.custom import DIRECTION, PYTHON, Absent, DisconnectedType, fingerprint
 from graphc.ops.derivative import Rule, overridden
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.identity import named
 from graphc.ops.shape import reshape
+from graphc.tensor.variables import TensorVariable
 from graphc.theano.flags import get_debug_values, get_test_value
 from graphc.theano.owners import Apply
 
@@ -119,6 +133,10 @@ class Op:
         """The tangents of the outputs; subclasses may say how."""
         raise NotImplementedError(f"op {self} has no R_op")
 
+    def view_of(self, apply: Apply) -> list[Node]:
+        """The nodes that the outputs are by themselves; empty where `perform` computes them."""
+        return []
+
     def _props_dict(self) -> dict[str, Any]:
         """The attributes that `__props__` names."""
         return {name: getattr(self, name) for name in getattr(type(self), "__props__", None) or ()}
@@ -158,7 +176,8 @@ def _transposed(op: Op, inputs: Sequence[Any], cotangents: Sequence[Any]) -> lis
 
 class Application(Apply):
     """A user's op applied to inputs: what `Apply(op, inputs, outputs)` makes. outputs: nodes of the types of those that
-    were given, and of their names, which are computed."""
+    were given, and of their names, which are computed. A given variable of a class derived from `TensorVariable` is
+    the output itself from then on: PyMC3 makes its random variables so."""
 
     __slots__ = ("_inputs", "_op", "_outputs")
 
@@ -169,12 +188,15 @@ class Application(Apply):
         for node in self._outputs:
             if not isinstance(node, Node):
                 raise GraphTypeError(f"Apply of {op}: the outputs must be variables of their types; got {node!r}")
-        names = [node.name for node in self._outputs]
-        self._outputs = _results(self)
-        for node, name in zip(self._outputs, names, strict=True):
-            node.name = name or node.name
+        given, self._outputs = self._outputs, op.view_of(self) or _results(self)
+        for node, before in zip(self._outputs, given, strict=True):
+            node.name = before.name or node.name
         super().__init__(self._outputs[0].args[0] if self._outputs else as_node(0))
         self.node.__dict__["_apply"] = lambda: self  # the owner of the outputs
+        for index, (node, before) in enumerate(zip(self._outputs, given, strict=True)):
+            if before.op is INPUT and type(before) not in ORDINARY:
+                self._outputs[index] = _defined(before, node)
+                before.__dict__["_apply"] = lambda: self
 
     @property
     def op(self) -> Any:
@@ -202,6 +224,20 @@ class Application(Apply):
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(node.name or describe(node) for node in self.inputs)})"
+
+
+ORDINARY = (Node, TensorVariable)
+
+
+def _defined(given: Node, value: Node) -> Node:
+    """A variable of the program's own class, which nothing uses yet, as one that is computed. Raises GraphTypeError for
+    a value of another dtype or rank."""
+    if (given.type.dtype, given.ndim) != (value.type.dtype, value.ndim):
+        raise GraphTypeError(f"{describe(given)} is of type {given.type}, and what Apply computes of {value.type}")
+    alike = named(value, given.name or "")
+    given.op, given.args, given.attrs, given.type = alike.op, alike.args, alike.attrs, value.type
+    given.serial = next_serial()
+    return given
 
 
 Apply.applied = Application

@@ -128,3 +128,10 @@ def test_a_value_that_is_set_within_a_graph_counts() -> None:
     doubled.tag.test_value = np.zeros(3)
     np.testing.assert_array_equal((doubled[1:] + 1).tag.test_value, [1.0, 1.0])
     np.testing.assert_array_equal((a + 1).tag.test_value, [1.0, 2.0, 3.0])
+
+
+def test_known_results_have_values() -> None:
+    x = given("x", [1.0, 2.0])
+    scalar = x[0]
+    for known, value in ((scalar.shape, []), (T.ones_like(scalar), 1.0), (T.zeros((2, 3)).shape, [2, 3])):
+        assert known.tag.test_value.tolist() == value

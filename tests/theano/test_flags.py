@@ -178,3 +178,19 @@ def test_theano_flags_of_the_environment() -> None:
     )
     assert done.stdout.split() == ["float32", "FAST_COMPILE", "fast_run", "False"], done.stderr
     assert "no option 'nothing'" in done.stderr
+
+
+def test_a_block_that_is_dropped_or_left_twice() -> None:
+    """PyMC3 enters a model within itself: the block of the outer entry is dropped, that of the inner one left twice."""
+    outer, inner = (theano.change_flags(compute_test_value=how) for how in ("raise", "warn"))
+    try:
+        outer.__enter__()
+        del outer
+        assert config.compute_test_value == "raise"
+        with inner:
+            assert config.compute_test_value == "warn"
+        assert config.compute_test_value == "raise"
+        inner.__exit__()
+        assert config.compute_test_value == "raise"
+    finally:
+        theano.config.compute_test_value = "off"

@@ -67,6 +67,39 @@ def test_paths_have_names_of_others() -> None:
     assert "TensorType" in dir(sys.modules["graphc.tensor.type"])
 
 
+def test_paths_of_theano_pymc() -> None:
+    program = (
+        "from graphc.graph.basic import Apply, Constant, ancestors, graph_inputs, vars_between, walk\n"
+        "from graphc.graph.op import Op, get_test_value, get_test_values\n"
+        "from graphc.graph.utils import MethodNotDefined, TestValueError\n"
+        "from graphc.graph.fg import FunctionGraph, MissingInputError\n"
+        "from graphc.scan import until\n"
+        "from graphc.scan.op import Scan\n"
+        "from graphc.scan.utils import map_variables\n"
+        "from graphc.compile.function.types import FunctionMaker\n"
+        "from graphc.sandbox.rng_mrg import MRG_RandomStream\n"
+        "from graphc.raise_op import Assert\n"
+        "from graphc.scalar.basic_scipy import GammaLn\n"
+    )
+    found: dict[str, Any] = {}
+    exec(program, found)
+    x, y = T.dscalars("xy")
+    total = T.exp(x) + y
+    assert list(found["graph_inputs"]([total])) == [x, y]
+
+    def operands(node: Any) -> Any:
+        return node.owner and node.owner.inputs
+
+    assert list(found["walk"]([total, total], operands)) == [total, T.exp(x), y, x]
+    assert list(found["walk"]([total], operands, bfs=False)) == [total, y, T.exp(x), x]
+    assert list(found["walk"]([x], operands, return_children=True)) == [(x, None)]
+    assert list(found["walk"]([3, -3, 4], lambda each: (), hash_fn=abs)) == [3, 4]
+    log_gamma = T.Elemwise(found["GammaLn"](graphc.scalar.upgrade_to_float, name="log_gamma"))
+    assert log_gamma(x) is T.gammaln(x)
+    loop, _ = graphc.scan(lambda before: before + 1, outputs_info=[T.zeros(())], n_steps=2)
+    assert loop.eval().tolist() == [1, 2], "a function still"
+
+
 def test_programs_ask_whether_there_are_cards() -> None:
     for place in ("gpuarray", "sandbox.cuda"):
         cards = importlib.import_module(f"graphc.{place}")

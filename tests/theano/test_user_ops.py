@@ -309,3 +309,46 @@ def test_a_wrong_infer_shape_is_told(mode: str, count: int) -> None:
     f = theano.function([x], Turned(count)(x), mode=mode)
     with pytest.raises(ShapeError, match=r"Turned.* computed shape \(3, 2\); its infer_shape said \(2, 3\)"):
         f(np.ones((2, 3)))
+
+
+Base: Any = T.TensorVariable
+
+
+class Drawn(Base):  # type: ignore[misc]
+    """A variable as PyMC3 makes it: an object of its own class, which Apply defines."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        super().__init__(value.type, None, None, name)
+        self.distribution = "normal"
+        Apply(theano.compile.view_op, inputs=[value], outputs=[self])
+
+
+def test_a_variable_of_an_own_class_is_what_apply_gives() -> None:
+    x = T.dvector("x")
+    drawn = Drawn(T.exp(x), "drawn")
+    again: Any = drawn
+    assert type(again) is Drawn and again.distribution == "normal" and again.name == "drawn"
+    assert again.owner.op is theano.compile.view_op and again.owner.inputs[0] is T.exp(x)
+    assert again.owner.outputs == [again]
+    cost = (again**2).sum()
+    f = theano.function([x], [again, cost, *(theano.grad(cost, each) for each in (x, again))])
+    value = np.exp([0.5, -1.0, np.inf])
+    for made, wanted in zip(f([0.5, -1.0, np.inf]), (value, (value**2).sum(), 2 * value**2, 2 * value), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-14)
+    given = T.dvector("given")
+    assert theano.function([given], theano.clone(cost, replace={again: given}))([1.0, 2.0]) == 5.0
+
+    class Halved(theano.Op):
+        __props__ = ()
+
+        def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+            output_storage[0][0] = inputs[0] / 2
+
+    class Own(Base):  # type: ignore[misc]
+        pass
+
+    own: Any = Own(T.dvector)
+    node = Apply(Halved(), [x], [own])
+    assert node.outputs[0] is own and own.owner is node and (own + 1).eval({x: [2.0, 4.0]}).tolist() == [2.0, 3.0]
+    with pytest.raises(GraphTypeError, match=r"float64\[.*what Apply computes of float64\[\]"):
+        Apply(theano.compile.view_op, [x.sum()], [Own(T.dvector)])
