@@ -349,7 +349,7 @@ def test_ops_of_branches_and_products() -> None:
     IfElse = ifelse_module.IfElse  # noqa: N806 - a class
 
     flag, a, b = T.lscalar("flag"), T.dvector("a"), T.dvector("b")
-    f = graphc.function([flag, a, b], [*IfElse(1)(flag, a, b), *IfElse(2)(flag, a, b, b, a)], mode="interpreted")
+    f = graphc.function([flag, a, b], [IfElse(1)(flag, a, b), *IfElse(2)(flag, a, b, b, a)], mode="interpreted")
     assert [value.tolist() for value in f(0, [1.0], [2.0])] == [[2.0], [2.0], [1.0]]
     gemm = graphc.tensor.blas.gemm  # type: ignore[attr-defined]
     assert gemm(np.ones((2, 2)), 2.0, np.eye(2), np.eye(2), 3.0).eval().tolist() == [[5, 3], [3, 5]]

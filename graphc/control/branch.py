@@ -52,8 +52,8 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
         results = like(then, choose("ifelse", condition, leaves(then), leaves(orelse)))
     else:
         results = choose("ifelse", condition, then, orelse)
-    for node in results:
-        node.name = name if len(results) == 1 else node.name
+    if len(results) == 1 and name is not None:
+        as_node(results[0], name=name)  # a known condition gives the branch itself, which keeps its name
     return type(then_branch)(results) if several[0] else results[0]
 
 

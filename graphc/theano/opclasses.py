@@ -16,6 +16,7 @@ from graphc.control.branch import ifelse
 from graphc.errors import ArgumentError, GraphValueError
 from graphc.ir.node import Node
 from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
+from graphc.ops.elementwise import as_node
 from graphc.tensor import (
     calculus,
     creation,
@@ -90,7 +91,7 @@ class Parametrised(metaclass=Family):
                 raise ArgumentError(f"{self!r}: {error}") from None
         made = self.function(*operands, **named)
         if name is not None and isinstance(made, Node):
-            made.name = name
+            made = as_node(made, name=name)
         return list(made) if isinstance(made, tuple) else [made] if return_list else made
 
     def make_node(self, *operands: Any) -> Any:
@@ -254,7 +255,11 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "IfElse": (
         "cond",
         lambda n_outs, as_view=False, gpu=False, name=None: (
-            lambda condition, *values: ifelse(condition, list(values[:n_outs]), list(values[n_outs:]), name)
+            lambda condition, *values: (
+                ifelse(condition, values[0], values[1], name)
+                if n_outs == 1
+                else ifelse(condition, list(values[:n_outs]), list(values[n_outs:]), name)
+            )
         ),
     ),
     "IncSubtensor": ("set_subtensor inc_subtensor", None),

@@ -138,6 +138,14 @@ def test_one_clear_error_for_branches_that_do_not_match() -> None:
         graphc.ifelse(v, x, x)
 
 
+def test_a_known_condition_gives_the_branch_with_its_own_name(function: Any) -> None:
+    x, y = T.dvector("x"), T.dvector("y")
+    f = function([x, y], [ifelse(True, x, y, name="chosen"), ifelse(T.constant(0), x, y)])
+    assert (x.name, y.name) == ("x", "y")
+    assert [value.tolist() for value in f(y=[2.0], x=[1.0])] == [[1], [2]]
+    assert ifelse(T.gt(x[0], 0), x, y, name="chosen").name == "chosen"
+
+
 def test_updates(function: Any) -> None:
     c, s, t = T.bscalar("c"), graphc.shared(np.zeros(3)), graphc.shared(0.0)
     one, two = graphc.ifelse(c, [s + 1, t], [s, t - 1])
