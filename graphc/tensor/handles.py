@@ -463,11 +463,11 @@ class Handle(Proxy):
         return shape
 
     def _reshape(self, shape: Any) -> None:
-        """Give the array another shape: one whose elements lie in order, and of which there is no view, which would
-        have to change as well."""
+        """Give the array another shape, if there is no view of it, which would have to change as well. NumPy's elements
+        lie in order, or it raises an error."""
         storage, content = self.storage, self.content()
         is_own = storage.outside is None and storage.level is (TRACE.levels[-1] if TRACE.levels else None)
-        if not (is_own and self.is_dense and self.of is None) or storage.has_views or storage.relatives:
+        if not (is_own and self.of is None) or storage.has_views or storage.relatives:
             NODE_SHAPE.__set__(self, shape)  # the error
         new = content.reshape(shape) if isinstance(content, np.ndarray) else FUNCTIONS["reshape"](content, shape)
         self.current = new

@@ -31,11 +31,15 @@ from graphc.tensor.creation import arange, linspace
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.tensor.joining import concatenate
 from graphc.tensor.python_functions import of_tensors
+from graphc.tensor.selecting import mgrid, ogrid
 from graphc.tensor.shaping import broadcast_arrays, flatten, reshape
 from graphc.trees import leaves, like
 
 Maker: Any = type(np.r_).__mro__[1]
 """The class of np.r_ and np.c_."""
+
+GridMaker: Any = type(np.mgrid).__mro__[1]
+"""The class of np.mgrid and np.ogrid."""
 
 
 def _has_tensors(value: Any) -> bool:
@@ -99,6 +103,18 @@ def _spread(item: Any, ndmin: int, trans: int) -> Node:
         return node
     place, axes = trans + (new + 1 if trans < 0 else 0), [*range(ndmin)]
     return node.transpose(axes[:place] + axes[new:] + axes[place:new])
+
+
+# --- np.mgrid and np.ogrid --------------------------------------------------------------------------------------------
+
+
+def spread(maker: Any, key: Any) -> Any:
+    """`np.mgrid[key]` and `np.ogrid[key]`: coordinates of a grid."""
+    if not (TRACE.depth and _has_tensors(key)):
+        return SPREAD(maker, key)
+    if known(key) is not UNKNOWN:
+        return boundary.computed(SPREAD(maker, boundary.given(key)))
+    return boundary.owned((ogrid if maker.sparse else mgrid)[boundary.given(key)], (), True)
 
 
 # --- functions of single elements -----------------------------------------------------------------------------------
@@ -188,8 +204,10 @@ def enter_errstate(self: Any) -> Any:
 
 ENTER_ERRSTATE = np.errstate.__enter__
 JOIN, VECTORIZED, ENUMERATE = Maker.__getitem__, np.vectorize.__call__, np.ndenumerate.__init__
+SPREAD: Any = GridMaker.__getitem__
 OF_CLASSES: tuple[tuple[Any, str, Any, Any], ...] = (
     (Maker, "__getitem__", JOIN, join),
+    (GridMaker, "__getitem__", SPREAD, spread),
     (np.vectorize, "__call__", VECTORIZED, call_vectorized),
     (np.ndenumerate, "__init__", ENUMERATE, enumerate_places),
     (np.errstate, "__enter__", ENTER_ERRSTATE, enter_errstate),

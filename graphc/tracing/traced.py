@@ -37,6 +37,7 @@ from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
+from graphc.ir.pairs import leaves_of, tree_of
 from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of
@@ -84,7 +85,7 @@ from graphc.tracing.variants import (
     without_elements,
 )
 from graphc.tracing.watched import watched
-from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
+from graphc.trees import LEAF, flatten, leaves, like, paths, structure
 
 Q = ParamSpec("Q")
 
@@ -524,9 +525,8 @@ class Jitted(Direct, Interface[P, R]):
             with TRACE, Frame() as found:
                 HOOKS.creations.replace_in(self)
                 if written:
-                    args, kwargs = map_leaves(
-                        lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, ([*args], dict(kwargs))
-                    )
+                    whole = [*args], dict(kwargs)
+                    args, kwargs = tree_of(whole, [_writable(leaf, written) for leaf in leaves_of(whole)])
                 made = self.build(*args, **kwargs)
             return attached(made, found)
         except (TypeError, ValueError) as error:
@@ -625,6 +625,11 @@ class Symbolic:
     """The result of a function of tensors: a graph, which is returned uncompiled."""
 
     value: Any
+
+
+def _writable(leaf: Any, written: Collection[int]) -> Any:
+    """A leaf of the arguments; as an array that the program may write to where it, or its parts, are `written`."""
+    return boundary.owned(leaf) if any(id(part) in written for part in leaves(leaf)) else leaf
 
 
 def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:

@@ -131,6 +131,20 @@ def test_the_message_says_what_the_array_is() -> None:
         traced("a = np.fft.fftfreq(3); np.add(w, 1, out=a); return a")(X, W)
 
 
+def test_a_donated_argument_of_complex_numbers() -> None:
+    def f(z: Any, x: Any) -> Any:
+        z[1:] *= 2j
+        z.real += x
+        return z
+
+    z = X * (1 + 2j)
+    for chosen in (z, z.T, z[::-1], z.astype("complex64")):
+        f(wanted := chosen.copy(), 3.0)
+        donated = graphc.jit(f, donate="z", mode="interpreted")
+        npt.assert_array_equal(donated(chosen.copy(), 3.0), wanted)
+        assert donated(chosen.copy(), 3.0).dtype == wanted.dtype
+
+
 def test_a_donated_argument_is_written_to() -> None:
     def f(x: Any, w: Any) -> Any:
         x[0] += w
