@@ -22,15 +22,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+from graphc import errors
 from graphc.arrays.dtypes import can_cast_safely, is_float, is_inexact
-from graphc.errors import (
-    ArgumentError,
-    CostError,
-    DisconnectedInputError,
-    GradientError,
-    GraphTypeError,
-    NullTypeGradError,
-)
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
 from graphc.ir.call_errors import explained
@@ -105,7 +98,7 @@ def grad(
     seeds = _seeds(cost, known_grads)
     if null_gradients not in ("raise", "return") or return_disconnected not in ("zero", "None", "Disconnected"):
         words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
-        raise GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
+        raise errors.GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
     since = next_serial()
     own, given = _at_own_sizes(seeds)
     found = _gradients(own, targets, consider_constant or (), disconnected_inputs)
@@ -115,7 +108,7 @@ def grad(
     for target, each in zip(targets, found, strict=True):
         gradient: Any = each
         if isinstance(gradient, Absent) and gradient.is_null and null_gradients == "raise":
-            raise NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
+            raise errors.NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
         if isinstance(gradient, Absent) and not gradient.is_null and return_disconnected != "Disconnected":
             gradient = None if return_disconnected == "None" else _zeros_of(target)
         named = cost.name if add_names and cost is not None and target.name else None
@@ -153,7 +146,7 @@ def subgraph_grad(
         >>> (dv,), _ = subgraph_grad([v], [x], start={h: dh})
     """
     if cost is None and start is None:
-        raise GradientError("subgraph_grad needs a cost or start")
+        raise errors.GradientError("subgraph_grad needs a cost or start")
     params = list(dict.fromkeys([*wrt, *end]))
     parts = [
         None
@@ -188,7 +181,7 @@ def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
         return True
     for name in arguments:
         if name in ("argnums", "has_aux", "mode", "static_argnums", "static_argnames", "threads"):
-            raise GraphTypeError(f"{name} is for derivatives of functions; {cost!r} is none: give wrt")
+            raise errors.GraphTypeError(f"{name} is for derivatives of functions; {cost!r} is none: give wrt")
     return False
 
 
@@ -202,7 +195,7 @@ def _is_function_alone(cost: Any, others: Mapping[str, Any]) -> bool:
 def _chosen(argnums: Any, named: Mapping[str, Any]) -> dict[str, Any]:
     """The argument `argnums` of a derivative of a function; `named`: the others, which must not spell it otherwise."""
     if "argnum" in named:
-        raise ArgumentError("argnum= is autograd's word: here it is argnums=, an int or several")
+        raise errors.ArgumentError("argnum= is autograd's word: here it is argnums=, an int or several")
     return {} if argnums is None else {"argnums": argnums}
 
 
@@ -324,7 +317,9 @@ def Rop(  # noqa: N802 - Theano's name
     connected, related = _dependents(order, starts, {OPS["stop_gradient"]}), _dependents(order, starts, ())
     instead = return_disconnected.lower()
     if instead not in ("zero", "none", "disconnected"):
-        raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
+        raise errors.GradientError(
+            f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'"
+        )
     for place, end in enumerate(ends):
         if end not in connected and end in related:
             message = f"{describe(end)} does not depend on any of the inputs"
@@ -378,7 +373,7 @@ def jacobian(
         return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
     what = f"jacobian of {describe(expression)} of type {expression.type}"
     if expression.ndim > 1:
-        raise GradientError(f"{what}: it must be a vector; flatten it")
+        raise errors.GradientError(f"{what}: it must be a vector; flatten it")
     (size,) = expression.type.shape
     constants = tuple(consider_constant or ())
 
@@ -437,18 +432,20 @@ def _stack(rows: Sequence[Node], of: Node) -> Node:
 def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
     """Return the cotangents that a gradient starts from: 1 for the cost, and those of `known_grads`."""
     if known_grads is not None and not isinstance(known_grads, Mapping):
-        raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
+        raise errors.GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
     given = dict(known_grads or {})
     if cost is None and not given:
-        raise GradientError("grad needs a cost or known_grads")
+        raise errors.GradientError("grad needs a cost or known_grads")
     if cost is not None and (not isinstance(cost, Node) or cost.ndim or type(cost) is Complex):
         label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
-        raise CostError(f"the cost must be a floating scalar, not {label}")
+        raise errors.CostError(f"the cost must be a floating scalar, not {label}")
     if cost is not None and cost not in given:
         given[cost] = literal(1, cost.type.dtype if is_float(cost.type.dtype) else options.floatX)
     for node, value in given.items():
         if isinstance(value, Absent) and value.is_null:
-            raise NullTypeGradError(f"the gradient by {describe(node)} that is given is undefined: {_why(value)}")
+            raise errors.NullTypeGradError(
+                f"the gradient by {describe(node)} that is given is undefined: {_why(value)}"
+            )
     return {node: _as_cotangent(node, value) for node, value in given.items() if not isinstance(value, Absent)}
 
 
@@ -473,7 +470,7 @@ def _as_cotangent(node: Node, value: Any) -> Node:
     ):
         cotangent = cast(cotangent, dtype)
     if not is_inexact(cotangent.type.dtype):
-        raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
+        raise errors.GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")
     return cotangent
 
@@ -510,7 +507,7 @@ def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
         return
     other = is_inexact(node.type.dtype) and node.type.dtype != cotangent.type.dtype
     if other or shapes_differ(node.type.shape, cotangent.type.shape):
-        raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
+        raise errors.GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -542,7 +539,7 @@ def _backward(
     found = _gradients(seeds, targets, constants, disconnected, replace)
     for target, gradient in zip(targets, found, strict=True):
         if isinstance(gradient, Absent) and gradient.is_null:
-            raise NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
+            raise errors.NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
     return [_zeros_of(t) if isinstance(g, Absent) else g for t, g in zip(targets, found, strict=True)]
 
 
@@ -568,7 +565,7 @@ def _gradients(
     """
     for target in targets:
         if not isinstance(target, Node):
-            raise GraphTypeError(f"{target!r} is not a node of the graph")
+            raise errors.GraphTypeError(f"{target!r} is not a node of the graph")
     mention([*seeds, *targets])
     constants = list(constants)
     if any(type(node) is Complex for node in (*seeds, *targets, *constants)):
@@ -718,9 +715,9 @@ def _pull_back(
         derivative = partial(node.op.vjp, node)
         parts = masks.outward(derivative, cotangent) if _is_elementwise(node) else derivative(cotangent)
     else:
-        raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
+        raise errors.GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
     if len(parts) != len(node.args):
-        raise GradientError(
+        raise errors.GradientError(
             f"the derivative of op {node.op.name} gives {len(parts)} cotangents for {len(node.args)} arguments"
         )
     passed: list[tuple[Node, Node | Absent]] = []
@@ -769,8 +766,8 @@ def _result(
 def _tell(message: str, advice: str, disconnected: str, argument: str = "disconnected_inputs") -> None:
     """Raise or warn of a disconnected node, by the value of the argument called `argument`."""
     if disconnected == "raise":
-        raise DisconnectedInputError(f"{message}; {advice}")
+        raise errors.DisconnectedInputError(f"{message}; {advice}")
     if disconnected == "warn":
         warn_user(message)
     elif disconnected != "ignore":
-        raise GradientError(f"{argument}={disconnected!r}: must be 'raise', 'warn' or 'ignore'")
+        raise errors.GradientError(f"{argument}={disconnected!r}: must be 'raise', 'warn' or 'ignore'")

@@ -22,17 +22,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from graphc import errors
 from graphc.arrays.dtypes import fits, is_float
 from graphc.codegen.pipeline.kernel import Kernel, shared_of
 from graphc.codegen.server.prestart import why_not_compiled
-from graphc.errors import (
-    ArgumentError,
-    GraphTypeError,
-    GraphValueError,
-    MissingInputError,
-    UnusedInputError,
-    UpdateError,
-)
 from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, from_tuple, name_positions
 from graphc.functions.factory import class_of_mode, make_function
@@ -129,9 +122,9 @@ def _kernel(
 ) -> Kernel:
     """The kernel that is compiled: inputs, outputs and updates, with the settings of this function alone."""
     if fast_math is not None and not isinstance(fast_math, bool):
-        raise GraphValueError(f"fast_math={fast_math!r}: must be True, False or None")
+        raise errors.GraphValueError(f"fast_math={fast_math!r}: must be True, False or None")
     if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"a function's name is a string, not {name!r}")
+        raise errors.ArgumentError(f"a function's name is a string, not {name!r}")
     return Kernel(
         "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function"),
         tuple(record.variable for record in records),
@@ -162,7 +155,7 @@ def _graph_of(
         for size in _check_inputs(records, values, pairs, unused):
             owner = size_owner(size)
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
-            raise MissingInputError(
+            raise errors.MissingInputError(
                 f"the graph needs {describe(size)}{whose}{traced_hint(size if owner is None else owner)}"
             )
     return (records, *_sunk(values, pairs))
@@ -194,13 +187,13 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
     if mode is not None and not isinstance(mode, str):
         settings = getattr(mode, "settings", None)
         if settings is None:
-            raise GraphValueError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
+            raise errors.GraphValueError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
         mode, excluding = settings()
     name = mode or HOOKS.default_mode or options.mode
     chosen = MODES.get(name)
     if chosen is None:
         checking = import_module("graphc.functions.debug_modes").MODES
-        raise GraphValueError(f"mode {name!r}: must be one of {', '.join([*MODES, *checking])}")
+        raise errors.GraphValueError(f"mode {name!r}: must be one of {', '.join([*MODES, *checking])}")
     return chosen, excluding
 
 
@@ -230,12 +223,12 @@ def _is_nested(inputs: Any, outputs: Any) -> bool:
 
 def _listed(inputs: Any) -> list[Any]:
     if isinstance(inputs, str) or not isinstance(inputs, Iterable | In):
-        raise GraphTypeError(f"inputs must be a list of variables; got {inputs!r}")
+        raise errors.GraphTypeError(f"inputs must be a list of variables; got {inputs!r}")
     items = [inputs] if isinstance(inputs, Node | In) else list(inputs)
     for item in items:
         variable = item.variable if isinstance(item, In) else item
         if not isinstance(variable, Node):
-            raise GraphTypeError(f"inputs must be variables; got {variable!r}")
+            raise errors.GraphTypeError(f"inputs must be variables; got {variable!r}")
     return items
 
 
@@ -247,7 +240,7 @@ def _outputs(outputs: Any) -> tuple[list[Node], tuple[str, ...] | None, str]:
         return [], None, "list"
     if isinstance(outputs, Mapping):
         if not all(isinstance(key, str) for key in outputs):
-            raise GraphTypeError("the keys of a dict of outputs must be strings")
+            raise errors.GraphTypeError("the keys of a dict of outputs must be strings")
         return [node(value) for value in outputs.values()], tuple(outputs), "list"
     if isinstance(outputs, list | tuple):
         return [node(value) for value in outputs], None, "list"
@@ -258,12 +251,12 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
     if items is None:
         return []
     if isinstance(items, Node | str) or not isinstance(items, Iterable):
-        raise GraphTypeError(f"{what} must be a dict or pairs; got {items!r}")
+        raise errors.GraphTypeError(f"{what} must be a dict or pairs; got {items!r}")
     found = list(items.items()) if isinstance(items, Mapping) else list(items)
     pairs: list[tuple[Any, Any]] = []
     for pair in found:
         if not (isinstance(pair, list | tuple) and len(pair) == 2):
-            raise GraphTypeError(f"{what} must be a dict or pairs; got {pair!r} among them")
+            raise errors.GraphTypeError(f"{what} must be a dict or pairs; got {pair!r} among them")
         left, right = pair
         pairs += zip(leaves(left), up_to(left, right), strict=True) if hasattr(left, "__taken__") else [(left, right)]
     return pairs
@@ -276,12 +269,12 @@ def updates_of(updates: Any) -> list[tuple[Node, Node]]:
     for shared, new in _pairs("updates", updates):
         if not isinstance(shared, SharedVariable):
             what = describe(shared) if isinstance(shared, Node) else repr(shared)
-            raise UpdateError(f"only a shared variable can be updated; got {what}")
+            raise errors.UpdateError(f"only a shared variable can be updated; got {what}")
         if shared in result:
-            raise UpdateError(f"{describe(shared)} is updated twice")
+            raise errors.UpdateError(f"{describe(shared)} is updated twice")
         other = cells.setdefault(id(shared.cell), shared)
         if other is not shared:
-            raise UpdateError(f"{describe(other)} and {describe(shared)} share a value, which is updated twice")
+            raise errors.UpdateError(f"{describe(other)} and {describe(shared)} share a value, which is updated twice")
         result[shared] = _update_value(shared, new)
     return list(result.items())
 
@@ -292,13 +285,13 @@ def _update_value(shared: SharedVariable, new: Any) -> Node:
         value = cast(value, shared.type.dtype) if fits(new, shared.type.dtype) else value
     value = cast_safely(value, shared.type.dtype)
     if value.type.dtype != shared.type.dtype or value.ndim != shared.ndim:
-        raise UpdateError(
+        raise errors.UpdateError(
             f"the update of {describe(shared)} must have its type {shared.type}; "
             f"{describe(value)} has type {value.type}"
         )
     axis = _differing_axis(shared, value)
     if axis is not None:
-        raise UpdateError(
+        raise errors.UpdateError(
             f"the update of {describe(shared)} must have size {shared.type.shape[axis]} along axis {axis}; "
             f"{describe(value)} has type {value.type}"
         )
@@ -317,11 +310,11 @@ def _givens(givens: Any) -> dict[Node, Node]:
     result: dict[Node, Node] = {}
     for variable_, value in _pairs("givens", givens):
         if not isinstance(variable_, Node):
-            raise GraphTypeError(f"givens replace variables; got {variable_!r}")
+            raise errors.GraphTypeError(f"givens replace variables; got {variable_!r}")
         node = cast_safely(as_node(value), variable_.type.dtype)
         same = node.type.dtype == variable_.type.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
-            raise GraphTypeError(
+            raise errors.GraphTypeError(
                 f"function, called at {user_line()}: givens: {describe(node)} of rank {node.ndim} and type {node.type} "
                 f"cannot replace {describe(variable_)} of rank {variable_.ndim} and type {variable_.type}"
             )
@@ -365,10 +358,10 @@ def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In
     for item in records:
         node = item.variable
         if node.op is SHARED:
-            raise GraphTypeError(f"{describe(node)} is shared and cannot be an input; use givens or set_value")
+            raise errors.GraphTypeError(f"{describe(node)} is shared and cannot be an input; use givens or set_value")
         if node.op is not INPUT:
             if node.op in LEAVES:
-                raise GraphTypeError(f"{describe(node)} cannot be an input")
+                raise errors.GraphTypeError(f"{describe(node)} cannot be an input")
             sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
             fresh = variable(node.dtype, sizes, node.name)
             fresh.mentioned = node.mentioned
@@ -404,7 +397,9 @@ def default_updates(
     the graph counts. Default updates may bring further variables with default updates into the graph.
     """
     if not isinstance(excluded, bool | list | tuple | set | frozenset):
-        raise ArgumentError(f"no_default_updates={excluded!r}: must be True, False or a list of shared variables")
+        raise errors.ArgumentError(
+            f"no_default_updates={excluded!r}: must be True, False or a list of shared variables"
+        )
     if excluded is True:
         return pairs
     skip = set(() if isinstance(excluded, bool) else excluded)
@@ -447,11 +442,11 @@ def _check_inputs(
 ) -> list[Node]:
     """Raise for inputs that are doubled, missing or unused. Returns the sizes needed of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):
-        raise GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
+        raise errors.GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
     if len(known := set(inputs)) < len(inputs):
         twice = next(node for node, count in Counter(inputs).items() if count > 1)
-        raise UnusedInputError(f"{describe(twice)} is an input twice")
+        raise errors.UnusedInputError(f"{describe(twice)} is an input twice")
     nodes = nodes_of([*values, *(new for _, new in pairs)])
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
     owned = {size for node in nodes if node.op in (INPUT, SHARED) for size in node.type.shape}
@@ -459,7 +454,7 @@ def _check_inputs(
     for node in nodes:
         if node.op is INPUT and node not in known:
             what = f"{describe(node)} of type {node.type}"
-            raise MissingInputError(f"the graph needs {what}, which is not an input{traced_hint(node)}")
+            raise errors.MissingInputError(f"the graph needs {what}, which is not an input{traced_hint(node)}")
         if node.op is SIZE and node not in sizes and node not in owned:
             owner = size_owner(node)
             if owner is None or owner.op is not SHARED:
@@ -469,7 +464,7 @@ def _check_inputs(
     if unused and on_unused != "ignore":
         message = f"the outputs and updates do not use {', '.join(map(describe, unused))}, given as input"
         if on_unused == "raise":
-            raise UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
+            raise errors.UnusedInputError(f"{message}; on_unused_input='ignore' allows it")
         warn_user(message)
     return forgotten
 

@@ -13,17 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+from graphc import errors
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.nodes import all_nodes
-from graphc.errors import (
-    ArgumentError,
-    AssertionFailed,
-    GraphcError,
-    GraphTypeError,
-    GraphValueError,
-    IndexOutOfBounds,
-    ShapeError,
-)
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
 from graphc.functions.native import Lowered
@@ -138,7 +130,7 @@ def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any
         known = _records(item) if _is_record_of_tree(item) else leaves(tree)
         for leaf, path in zip(known, paths(tree, whole), strict=True):
             if not isinstance(leaf, Node | In):
-                raise GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
+                raise errors.GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
             record = leaf if isinstance(leaf, In) else In(leaf)
             records.append(record if record.name or record.variable.name else replace(record, name=path))
     return Nested(function(records, leaves(outputs), **given), trees, names, outputs)
@@ -206,14 +198,14 @@ class Nested(Wrapper):
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return one value for each leaf of the inputs, from positions, names and defaults."""
         if len(args) > len(self.trees):
-            raise ArgumentError(f"{self.label} takes {len(self.trees)} arguments; got {len(args)}")
+            raise errors.ArgumentError(f"{self.label} takes {len(self.trees)} arguments; got {len(args)}")
         given = dict(enumerate(args))
         for name, value in kwargs.items():
             if self.names.count(name) != 1:
                 known = ", ".join(filter(None, self.names)) or "given by position"
-                raise ArgumentError(f"{self.label} has no one input called {name!r}; its inputs are {known}")
+                raise errors.ArgumentError(f"{self.label} has no one input called {name!r}; its inputs are {known}")
             if self.names.index(name) in given:
-                raise ArgumentError(f"{self.label}: argument {name} is given twice")
+                raise errors.ArgumentError(f"{self.label}: argument {name} is given twice")
             given[self.names.index(name)] = value
         values: list[Any] = []
         for place, tree in enumerate(self.trees):
@@ -223,7 +215,7 @@ class Nested(Wrapper):
                 continue
             defaults = [self.default_of(len(values) + number) for number in range(len(leaves(tree)))]
             if any(value is REQUIRED for value in defaults):
-                raise ArgumentError(f"{self.label}: {what} is missing")
+                raise errors.ArgumentError(f"{self.label}: {what} is missing")
             values += defaults
         return values
 
@@ -232,11 +224,11 @@ class Nested(Wrapper):
         for a value of another structure."""
         try:
             return read(value)
-        except GraphcError:
+        except errors.GraphcError:
             raise
         except ValueError:
             wanted = f"must be {outline(tree)}, with values for the asterisks"
-            raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None
+            raise errors.ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         return Nested(self.whole.__deepcopy__(memo), self.trees, self.names, self.form)
@@ -273,7 +265,7 @@ class Staged(Function):
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         try:
             return self.run_stages(values, given)
-        except (ShapeError, IndexOutOfBounds, AssertionFailed, GraphValueError) as error:
+        except (errors.ShapeError, errors.IndexOutOfBounds, errors.AssertionFailed, errors.GraphValueError) as error:
             failure = error
         self.explain_failure(values)
         raise failure

@@ -20,15 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.errors import (
-    AssertionFailed,
-    GraphcError,
-    GraphTypeError,
-    GraphValueError,
-    IndexOutOfBounds,
-    MissingInputError,
-    ShapeError,
-)
+from graphc import errors
 from graphc.ir.body import ITEM, guard_sides
 from graphc.ir.facts import below_broadcasts
 from graphc.ir.node import (
@@ -141,7 +133,7 @@ def extend(known: Bindings, root: Node, stand_ins: Mapping[Node, Node]) -> Array
         if node in stand_ins:
             return (stand_ins[node],)
         if node.op in (INPUT, SHARED, SIZE, PARAM):
-            raise MissingInputError(f"no value is given for {describe(node)}")
+            raise errors.MissingInputError(f"no value is given for {describe(node)}")
         return (*node.args, *(side for guard in node.op.guards(node) for side in guard_sides(guard)))
 
     with np.errstate(all="ignore"):
@@ -245,7 +237,7 @@ def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
     for leaf, axis, size in computed:
         actual = known[leaf].shape[axis]
         if size in known and int(known[size]) != actual:
-            raise ShapeError(f"{describe(leaf)}: size {actual} along axis {axis} must be {int(known[size])}")
+            raise errors.ShapeError(f"{describe(leaf)}: size {actual} along axis {axis} must be {int(known[size])}")
     for guard in steps.checks:
         check_guard(guard, known)
     return known
@@ -258,7 +250,7 @@ def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Binding
     for leaf, value in values.items():
         known[leaf] = array = np.asarray(value)
         if array.dtype != leaf.type.dtype or array.ndim != leaf.ndim:
-            raise GraphTypeError(f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}")
+            raise errors.GraphTypeError(f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}")
         for axis, (size, actual) in enumerate(zip(leaf.type.shape, array.shape, strict=True)):
             if isinstance(size, int):
                 expected = size
@@ -268,7 +260,7 @@ def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Binding
                 computed.append((leaf, axis, size))
                 continue
             if actual != expected:
-                raise ShapeError(
+                raise errors.ShapeError(
                     f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}: "
                     f"size {actual} along axis {axis} must be {expected}"
                 )
@@ -287,15 +279,15 @@ def _value_of(node: Node, known: Bindings) -> Array:
     if value is None:
         value = constant_value(node)
     if value is None:
-        raise MissingInputError(f"no value is given for {describe(node)}")
+        raise errors.MissingInputError(f"no value is given for {describe(node)}")
     return value
 
 
-_ERRORS: dict[str, type[GraphcError]] = {
-    "shape": ShapeError,
-    "index": IndexOutOfBounds,
-    "assertion": AssertionFailed,
-    "value": GraphValueError,
+_ERRORS: dict[str, type[errors.GraphcError]] = {
+    "shape": errors.ShapeError,
+    "index": errors.IndexOutOfBounds,
+    "assertion": errors.AssertionFailed,
+    "value": errors.GraphValueError,
 }
 
 
@@ -310,10 +302,10 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
     """The value of a node; a tuple of arrays if it has several results."""
     try:
         result: Any = node.op.eval(node, *args)
-    except IndexOutOfBounds:  # of a node within a body
+    except errors.IndexOutOfBounds:  # of a node within a body
         raise
     except IndexError as error:
-        raise IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
+        raise errors.IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
     except MemoryError as error:
         raise MemoryError(f"{describe(node)}: {error}") from error
     except Exception as error:
@@ -333,7 +325,7 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
 def _declared(node: Node, value: Any, kind: Type) -> Array:
     array = np.asarray(value)
     if array.dtype != kind.dtype or array.ndim != kind.ndim:
-        raise GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {kind}")
+        raise errors.GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {kind}")
     return array
 
 

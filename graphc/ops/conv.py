@@ -29,17 +29,8 @@ from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, S
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Size, Type, define_op, describe, lazy_text, make
 from graphc.ir.types import Argument, Row, samples
 from graphc.ir.walk import as_size_node
+from graphc.ops import shape as shapes
 from graphc.ops.elementwise import repeated
-from graphc.ops.shape import (
-    as_sizes,
-    check_naturals,
-    dimshuffle,
-    equality_guard,
-    label_op,
-    label_origin,
-    naturals_guard,
-    reshape,
-)
 from graphc.startup.record import record
 
 MOST_SPATIAL = 3
@@ -83,10 +74,10 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
         raise GraphTypeError(f"{what}: of 1 to {MOST_SPATIAL} spatial axes each, and as many strides and dilations")
     if 0 in steps[0] or 0 in steps[1] or min(steps[2]) < 1 or len(numbers) not in (2 * rank, 3 * rank):
         raise GraphValueError(f"{what}: strides and dilations should not be 0, spreads be positive")
-    counts = as_sizes(numbers, what)[rank : 2 * rank]
+    counts = shapes.as_sizes(numbers, what)[rank : 2 * rank]
     sizes.common(x.type.shape[1], w.type.shape[0], what, ", the groups")
     sizes.common(x.type.shape[2], w.type.shape[2], what, ", the channels of a group")
-    check_naturals(counts, what)
+    shapes.check_naturals(counts, what)
     shape = (x.type.shape[0], x.type.shape[1], w.type.shape[1], *counts)
     order = attrs.get("order", range(x.ndim))
     if any(axis not in order and not sizes.equal(size, 1) for axis, size in enumerate(shape)):
@@ -107,10 +98,12 @@ def in_order(node: Node, order: Sequence[int]) -> Node:
 
 def _guards(node: Node) -> Sequence[Guard]:
     x, w = node.args[:2]
-    what = f"{label_op(node)} of {_label(x)} with {_label(w)}"
-    guards = equality_guard(x.type.shape[1], w.type.shape[0], f"{what}: {{left}} groups of channels, and {{right}}")
+    what = f"{shapes.label_op(node)} of {_label(x)} with {_label(w)}"
+    guards = shapes.equality_guard(
+        x.type.shape[1], w.type.shape[0], f"{what}: {{left}} groups of channels, and {{right}}"
+    )
     text = f"{what}: the images have {{left}} channels in a group, the kernels {{right}}"
-    guards += equality_guard(x.type.shape[2], w.type.shape[2], text)
+    guards += shapes.equality_guard(x.type.shape[2], w.type.shape[2], text)
     axes = axes_of(node)
     for number, axis in enumerate(axes):
         if axis.high is None:
@@ -120,12 +113,12 @@ def _guards(node: Node) -> Sequence[Guard]:
             continue
         text = f"{what}: the kernel takes {{left}} elements along spatial axis {number}, the padded image has {{right}}"
         guards.append(Guard(taken, "<=", room, text))
-    return [*guards, *naturals_guard([1 if axis.high is not None else axis.count for axis in axes], what)]
+    return [*guards, *shapes.naturals_guard([1 if axis.high is not None else axis.count for axis in axes], what)]
 
 
 def _label(node: Node) -> str:
     """The convolved array's name, below what put its channels into groups."""
-    return label_origin(below_broadcasts(node, ("reshape", "cast"), named=False))
+    return shapes.label_origin(below_broadcasts(node, ("reshape", "cast"), named=False))
 
 
 def extent(taps: Size, dilation: int) -> Size:
@@ -225,11 +218,11 @@ def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, w = node.args[:2]
     spatial = range(3, x.ndim)
     axes, order = axes_of(node), order_of(node)
-    cotangent = dimshuffle(cotangent, [order.index(axis) if axis in order else "x" for axis in range(x.ndim)])
-    of_x = make_conv(cotangent, dimshuffle(w, (0, 2, 1, *spatial)), list(map(by_image, axes)))
-    turned = dimshuffle(x, (2, 1, 0, *spatial)), dimshuffle(cotangent, (1, 2, 0, *spatial))
+    cotangent = shapes.dimshuffle(cotangent, [order.index(axis) if axis in order else "x" for axis in range(x.ndim)])
+    of_x = make_conv(cotangent, shapes.dimshuffle(w, (0, 2, 1, *spatial)), list(map(by_image, axes)))
+    turned = shapes.dimshuffle(x, (2, 1, 0, *spatial)), shapes.dimshuffle(cotangent, (1, 2, 0, *spatial))
     of_w = make_conv(*turned, list(map(by_kernel, axes)))
-    return (of_x, dimshuffle(of_w, (1, 2, 0, *spatial)), *(None for _ in node.args[2:]))
+    return (of_x, shapes.dimshuffle(of_w, (1, 2, 0, *spatial)), *(None for _ in node.args[2:]))
 
 
 def by_image(axis: ConvAxis) -> ConvAxis:
@@ -252,20 +245,20 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     axes, order = axes_of(node), order_of(node)
     if "order" in node.attrs:
         found = _batch(make_conv(node.args[0], node.args[1], axes), args, batched, size)
-        return None if found is None else dimshuffle(found, (0, *(1 + axis for axis in order)))
+        return None if found is None else shapes.dimshuffle(found, (0, *(1 + axis for axis in order)))
     shape = node.type.shape
     if not batched[1]:
         x = args[0]
         images, *rest = x.type.shape[1:]
-        joined = make_conv(reshape(x, (sizes.multiply(size, images), *rest)), args[1], axes)
-        return reshape(joined, (size, *shape))
+        joined = make_conv(shapes.reshape(x, (sizes.multiply(size, images), *rest)), args[1], axes)
+        return shapes.reshape(joined, (size, *shape))
     x, w = repeated(args[:2], batched[:2], size)
     images, groups, *rest = x.type.shape[1:]
-    beside = dimshuffle(x, (1, 0, *range(2, x.ndim)))
-    x = reshape(beside, (images, sizes.multiply(size, groups), *rest))
-    w = reshape(w, (sizes.multiply(size, groups), *w.type.shape[2:]))
-    joined = reshape(make_conv(x, w, axes), (images, size, groups, *shape[2:]))
-    return dimshuffle(joined, (1, 0, *range(2, joined.ndim)))
+    beside = shapes.dimshuffle(x, (1, 0, *range(2, x.ndim)))
+    x = shapes.reshape(beside, (images, sizes.multiply(size, groups), *rest))
+    w = shapes.reshape(w, (sizes.multiply(size, groups), *w.type.shape[2:]))
+    joined = shapes.reshape(make_conv(x, w, axes), (images, size, groups, *shape[2:]))
+    return shapes.dimshuffle(joined, (1, 0, *range(2, joined.ndim)))
 
 
 def make_conv(x: Node, w: Node, axes: Sequence[ConvAxis]) -> Node:

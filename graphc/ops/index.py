@@ -37,24 +37,8 @@ from graphc.ir.node import (
 )
 from graphc.ir.types import Argument, samples
 from graphc.ir.walk import as_size_node
+from graphc.ops import shape as shapes
 from graphc.ops.elementwise import elementwise, repeated
-from graphc.ops.shape import (
-    as_sizes,
-    broadcast_to,
-    check_naturals,
-    dimshuffle,
-    equality_guard,
-    expand,
-    iota,
-    label,
-    label_op,
-    label_origin,
-    naturals_guard,
-    reshape,
-    shape_guards,
-    size_expr,
-    zeros,
-)
 
 if TYPE_CHECKING:
     from graphc.loopir.ir import Expr
@@ -68,7 +52,7 @@ def _check_region(name: str, x: Node, starts: Sequence[Size], shape: Sequence[Si
         raise GraphTypeError(f"{what}: {len(starts)} starts, {len(shape)} sizes, {len(steps)} steps for {x.ndim} axes")
     if 0 in steps:
         raise GraphValueError(f"{what}: a step is 0")
-    check_naturals(shape, what)
+    shapes.check_naturals(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
         if isinstance(start, int) and isinstance(size, int) and isinstance(length, int) and size:
@@ -82,8 +66,8 @@ def _region_guards(
     name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
 ) -> list[Guard]:
     """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
-    what = lazy_format("{} of {}", name, label(x))
-    guards: list[Guard] = naturals_guard(shape, what)
+    what = lazy_format("{} of {}", name, shapes.label(x))
+    guards: list[Guard] = shapes.naturals_guard(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
         if not isinstance(size, int) or not size or (isinstance(start, int) and isinstance(length, int)):
@@ -115,7 +99,7 @@ def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Gu
         return [Guard(-wanted, "<=", length, text, "index"), Guard(start, "<", length, text, "index")]
     is_counted = start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]
     given = start.args[2] if is_counted else start  # a start that counts negative indices from the end
-    source = lazy_format(", {},", label_origin(given))
+    source = lazy_format(", {},", shapes.label_origin(given))
     above = Guard(start, "<", length, lazy_format(outside, what, source, axis), "index")
     if given is start:
         return [below, above]
@@ -135,20 +119,20 @@ def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -
 def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, element: Element) -> Index:
     """The place of element `index` of a region in the whole."""
     return tuple(
-        loopir.add(size_expr(start, element), loopir.multiply(loopir.integer(step), position))
+        loopir.add(shapes.size_expr(start, element), loopir.multiply(loopir.integer(step), position))
         for start, step, position in zip(starts, steps, index, strict=True)
     )
 
 
 def _axes_first(x: Node, axes: Sequence[int], lead: int = 1) -> Node:
     """`x` with some of its axes moved to its front, after `lead` axes of a batch."""
-    return dimshuffle(x, (*range(lead), *axes, *(axis for axis in range(lead, x.ndim) if axis not in axes)))
+    return shapes.dimshuffle(x, (*range(lead), *axes, *(axis for axis in range(lead, x.ndim) if axis not in axes)))
 
 
 def _axes_back(x: Node, axes: Sequence[int]) -> Node:
     """`x` with its first axes, after that of a batch, moved to where `_axes_first` took them from."""
     order = (0, *axes, *(axis for axis in range(1, x.ndim) if axis not in axes))
-    return dimshuffle(x, [order.index(axis) for axis in range(x.ndim)])
+    return shapes.dimshuffle(x, [order.index(axis) for axis in range(x.ndim)])
 
 
 def _points(
@@ -163,12 +147,12 @@ def _points(
     """Integer arrays for element start + step*i of each of `axes`, those of a batch first, for starts of which those
     that `batched` marks are one for each element of the batch."""
     wide = (size, *(shape[axis] for axis in axes))
-    indices = [broadcast_to(expand(iota(size), range(1, len(wide))), wide)]
+    indices = [shapes.broadcast_to(shapes.expand(shapes.iota(size), range(1, len(wide))), wide)]
     for place, axis in enumerate(axes, 1):
-        start = expand(starts[axis], range(1, len(wide)) if batched[axis] else range(len(wide)))
-        counted = elementwise("mul", iota(shape[axis]), literal(steps[axis], "int64"))
-        counted = expand(counted, [k for k in range(len(wide)) if k != place])
-        position = elementwise("add", broadcast_to(start, wide), broadcast_to(counted, wide))
+        start = shapes.expand(starts[axis], range(1, len(wide)) if batched[axis] else range(len(wide)))
+        counted = elementwise("mul", shapes.iota(shape[axis]), literal(steps[axis], "int64"))
+        counted = shapes.expand(counted, [k for k in range(len(wide)) if k != place])
+        position = elementwise("add", shapes.broadcast_to(start, wide), shapes.broadcast_to(counted, wide))
         # A start before the first element is an error here, and no count from the end.
         outside = elementwise("sub", position, as_size_node(lengths[axis]))
         indices.append(elementwise("where", elementwise("less", position, 0), outside, position))
@@ -180,7 +164,7 @@ def _points(
 
 def _subtensor_parts(args: Sequence[Node]) -> tuple[Node, tuple[Size, ...], tuple[Size, ...]]:
     x, *rest = args
-    numbers = as_sizes(rest, lazy_text(lambda: f"subtensor of {describe(x)}"))
+    numbers = shapes.as_sizes(rest, lazy_text(lambda: f"subtensor of {describe(x)}"))
     return x, numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
 
 
@@ -197,7 +181,7 @@ def _subtensor_eval(node: Node, x: Array, *rest: Array) -> Array:
 
 def _subtensor_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, starts, _ = _subtensor_parts(node.args)
-    whole = inc_subtensor(zeros(cotangent.type.dtype, x.type.shape), cotangent, starts, node.attrs["steps"])
+    whole = inc_subtensor(shapes.zeros(cotangent.type.dtype, x.type.shape), cotangent, starts, node.attrs["steps"])
     return (whole, *(None for _ in node.args[1:]))
 
 
@@ -209,9 +193,9 @@ def _subtensor_index(node: Node, index: Index, element: Element) -> tuple[int, I
 def _subtensor_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     x, *rest = args
     half, steps = len(rest) // 2, node.attrs["steps"]
-    starts, shape, varying = rest[:half], as_sizes(rest[half:], "subtensor"), batched[1 : 1 + half]
+    starts, shape, varying = rest[:half], shapes.as_sizes(rest[half:], "subtensor"), batched[1 : 1 + half]
     if not any(varying):
-        return subtensor(x, (0, *as_sizes(starts, "subtensor")), (size, *shape), (1, *steps))
+        return subtensor(x, (0, *shapes.as_sizes(starts, "subtensor")), (size, *shape), (1, *steps))
     axes, lead = [axis for axis in range(half) if varying[axis]], int(batched[0])
     lengths = x.type.shape[lead:]
     fixed = [(0, lengths[k], 1) if varying[k] else (sizes.as_size(starts[k]), shape[k], steps[k]) for k in range(half)]
@@ -236,7 +220,7 @@ define_op(
     eval=_subtensor_eval,
     lower=lambda node: View(_subtensor_index),
     vjp=_subtensor_vjp,
-    guards=lambda node: _region_guards(label_op(node), *_subtensor_parts(node.args), node.attrs["steps"]),
+    guards=lambda node: _region_guards(shapes.label_op(node), *_subtensor_parts(node.args), node.attrs["steps"]),
     cost=0.0,
     samples=samples(
         ("front", lambda x: subtensor(x, (0,), (3,), (1,)), (5,)),
@@ -260,7 +244,7 @@ def _update_infer(name: str) -> Infer:
         if x.type.dtype != y.type.dtype or x.ndim != y.ndim:
             held = f"{describe(y)} of type {y.type}"
             raise GraphTypeError(f"{name}: a region of {describe(x)} of type {x.type} cannot hold {held}")
-        _check_region(name, x, as_sizes(rest, name), y.type.shape, attrs["steps"])
+        _check_region(name, x, shapes.as_sizes(rest, name), y.type.shape, attrs["steps"])
         return x.type
 
     return infer
@@ -285,7 +269,7 @@ def _update_writes(node: Node) -> Sequence[Write]:
 
     def target(index: Index, element: Element) -> Index:
         if axis is None:
-            return _region_index(as_sizes(rest, node.op.name), node.attrs["steps"], index, element)
+            return _region_index(shapes.as_sizes(rest, node.op.name), node.attrs["steps"], index, element)
         return _source_index(x, rest, axis, index, element)
 
     return [
@@ -296,16 +280,18 @@ def _update_writes(node: Node) -> Sequence[Write]:
 
 def _update_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     _, y, *rest = node.args
-    starts, steps = as_sizes(rest, node.op.name), node.attrs["steps"]
+    starts, steps = shapes.as_sizes(rest, node.op.name), node.attrs["steps"]
     before = cotangent
     if node.op.name == "set_subtensor":
-        before = set_subtensor(cotangent, zeros(cotangent.type.dtype, y.type.shape), starts, steps)
+        before = set_subtensor(cotangent, shapes.zeros(cotangent.type.dtype, y.type.shape), starts, steps)
     return (before, subtensor(cotangent, starts, y.type.shape, steps), *(None for _ in rest))
 
 
 def _update_guards(node: Node) -> Sequence[Guard]:
     x, y, *rest = node.args
-    return _region_guards(label_op(node), x, as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"])
+    return _region_guards(
+        shapes.label_op(node), x, shapes.as_sizes(rest, node.op.name), y.type.shape, node.attrs["steps"]
+    )
 
 
 def _update_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -383,9 +369,13 @@ def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tu
 
 
 def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
-    message = lazy_format("{} of {}: indices of sizes {{left}} and {{right}}", label_op(node), label(node.args[0]))
+    message = lazy_format(
+        "{} of {}: indices of sizes {{left}} and {{right}}", shapes.label_op(node), shapes.label(node.args[0])
+    )
     first, *rest = (index.type.shape for index in indices)
-    return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
+    return [
+        g for shape in rest for a, b in zip(first, shape, strict=True) for g in shapes.equality_guard(a, b, message)
+    ]
 
 
 def _numpy_key(indices: Sequence[Array], axis: int) -> tuple[Any, ...]:
@@ -399,7 +389,7 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
         value = loopir.apply(loopir.operators.CASTS[loopir.INDEX], value)
     if index.type.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
-    from_end = loopir.apply(loopir.operators.ADD, value, size_expr(size, element))
+    from_end = loopir.apply(loopir.operators.ADD, value, shapes.size_expr(size, element))
     return loopir.apply(loopir.operators.SELECT, loopir.apply(loopir.operators.LT, value, loopir.ZERO), from_end, value)
 
 
@@ -458,7 +448,9 @@ def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, ele
 def _repeated_indices(indices: Sequence[Node], batched: Sequence[bool], size: Size) -> list[Node]:
     """Indices for all elements of a batch, before them those of the elements themselves."""
     wide = repeated(indices, batched, size)
-    rows = broadcast_to(expand(iota(size), range(1, wide[0].ndim)), (size, *wide[0].type.shape[1:]))
+    rows = shapes.broadcast_to(
+        shapes.expand(shapes.iota(size), range(1, wide[0].ndim)), (size, *wide[0].type.shape[1:])
+    )
     return [rows, *wide]
 
 
@@ -473,7 +465,7 @@ def _gather_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _gather_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, *indices = node.args
-    whole = inc_gather(zeros(cotangent.type.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
+    whole = inc_gather(shapes.zeros(cotangent.type.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
     return (whole, *(None for _ in indices))
 
 
@@ -543,11 +535,11 @@ def _scatter_infer(name: str) -> Infer:
 def _last_writers(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:
     """For each element of `y`, whether no later one is written to the same place."""
     shape, count = indices[0].type.shape, len(indices)
-    serial = reshape(iota(sizes.product(shape)), shape)
-    written = set_gather(zeros("int64", x.type.shape[axis : axis + count]), serial, indices, 0)
+    serial = shapes.reshape(shapes.iota(sizes.product(shape)), shape)
+    written = set_gather(shapes.zeros("int64", x.type.shape[axis : axis + count]), serial, indices, 0)
     last = elementwise("equal", gather(written, indices, 0), serial)
     outer = [*range(axis), *range(axis + len(shape), y.ndim)]
-    return broadcast_to(expand(last, outer), y.type.shape)
+    return shapes.broadcast_to(shapes.expand(last, outer), y.type.shape)
 
 
 def _scatter_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -556,7 +548,7 @@ def _scatter_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     read = gather(cotangent, indices, axis)
     if node.op.name == "inc_gather":
         return (cotangent, read, *(None for _ in indices))
-    nothing = zeros(cotangent.type.dtype, y.type.shape)
+    nothing = shapes.zeros(cotangent.type.dtype, y.type.shape)
     kept = elementwise("where", _last_writers(x, y, indices, axis), read, nothing)
     return (set_gather(cotangent, nothing, indices, axis), kept, *(None for _ in indices))
 
@@ -565,7 +557,7 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     x, y, *indices = node.args
     wanted = _gathered_shape(x, indices[0].type.shape, node.attrs["axis"], len(indices))
     text = "{}: axis {axis} of {} has size {{left}}, not {{right}} as in {}"
-    guards = shape_guards(y.type.shape, wanted, text, label_op(node), label(y), label(x))
+    guards = shapes.shape_guards(y.type.shape, wanted, text, shapes.label_op(node), shapes.label(y), shapes.label(x))
     return [*_index_guards(node, indices), *guards]
 
 

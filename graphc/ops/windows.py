@@ -37,21 +37,10 @@ from graphc.ir.node import (
 )
 from graphc.ir.types import Row, samples
 from graphc.ir.walk import as_size_node
+from graphc.ops import shape as shapes
 from graphc.ops.elementwise import cast, elementwise, repeated
 from graphc.ops.identity import checked
 from graphc.ops.index import gather, inc_subtensor, set_subtensor, subtensor
-from graphc.ops.shape import (
-    as_sizes,
-    check_naturals,
-    dimshuffle,
-    filled,
-    label,
-    label_op,
-    naturals_guard,
-    shape_guards,
-    size_expr,
-    zeros,
-)
 from graphc.startup.record import record
 
 MOST_TAPS = 8
@@ -88,7 +77,7 @@ def _slidings(node: Node) -> list[Sliding]:
 def _parts(name: str, args: Sequence[Node], attrs: Attributes) -> list[Sliding]:
     rank: int = attrs["axes"]
     counted = () if name == "windows" else args[1].type.shape[args[1].ndim - 2 * rank :]
-    numbers = (*counted, *as_sizes(args[1 if name == "windows" else 2 :], name))
+    numbers = (*counted, *shapes.as_sizes(args[1 if name == "windows" else 2 :], name))
     return list(map(Sliding, *(numbers[place * rank : (place + 1) * rank] for place in range(4))))
 
 
@@ -96,7 +85,7 @@ def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
     what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
     if len(slidings) > x.ndim or not slidings:
         raise GraphTypeError(f"{what}: windows over {len(slidings)} axes")
-    check_naturals([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
+    shapes.check_naturals([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
     for axis, sliding in enumerate(slidings, x.ndim - len(slidings)):
         for word, size in (("stride", sliding.stride), ("step", sliding.step)):
             if isinstance(size, int) and size < 1 and not sizes.equal(sliding.width, 0):
@@ -104,7 +93,7 @@ def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
 
 
 def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
-    guards = naturals_guard([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
+    guards = shapes.naturals_guard([size for sliding in slidings for size in (sliding.count, sliding.width)], what)
     for axis, sliding in enumerate(slidings, x.ndim - len(slidings)):
         length = x.type.shape[axis]
         # Windows of nothing, and none, are right anywhere: the reach is multiplied by 0.
@@ -115,7 +104,7 @@ def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
                 guards.append(Guard(some, "<=", size, text))
         reach = sizes.multiply(some, sliding.reach)
         if not (isinstance(reach, int) and isinstance(length, int) and reach <= length):
-            text = f"{what} of {label(x)}: windows reach to {{left}} along axis {axis}, whose size is {{right}}"
+            text = f"{what} of {shapes.label(x)}: windows reach to {{left}} along axis {axis}, whose size is {{right}}"
             guards.append(Guard(reach, "<=", length, text))
     return guards
 
@@ -140,8 +129,8 @@ def _source(slidings: Sequence[Sliding], index: Index, element: Element) -> Inde
     outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
     found = (
         loopir.add(
-            loopir.multiply(place, size_expr(sliding.stride, element)),
-            loopir.multiply(inner, size_expr(sliding.step, element)),
+            loopir.multiply(place, shapes.size_expr(sliding.stride, element)),
+            loopir.multiply(inner, shapes.size_expr(sliding.step, element)),
         )
         for sliding, place, inner in zip(slidings, places, within, strict=True)
     )
@@ -160,7 +149,7 @@ def _windows_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, slidings = node.args[0], _slidings(node)
-    nothing = zeros(cotangent.type.dtype, x.type.shape)
+    nothing = shapes.zeros(cotangent.type.dtype, x.type.shape)
     if not all(sliding.is_apart for sliding in slidings):
         whole = inc_windows(nothing, cotangent, slidings)
     else:
@@ -188,7 +177,7 @@ def filled_windows(x: Node, slidings: Sequence[Sliding], before: Sequence[Size |
     for axis, (sliding, number) in enumerate(zip(slidings, before, strict=True), first):
         if number is not None:
             shape[axis] = sizes.maximum(sizes.add(shape[axis], number), sliding.reach)
-    around = filled(literal(np.array(fill).astype(x.type.dtype)), shape)
+    around = shapes.filled(literal(np.array(fill).astype(x.type.dtype)), shape)
     return windows(set_subtensor(around, x, begins, (1,) * x.ndim), slidings)
 
 
@@ -220,7 +209,7 @@ def _join_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 def _join_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     rank = node.attrs["axes"]
-    widths = [size_expr(size, element) for size in node.args[0].type.shape[-rank:]]
+    widths = [shapes.size_expr(size, element) for size in node.args[0].type.shape[-rank:]]
     joined = index[-rank:]
     places = (loopir.quotient(position, width) for position, width in zip(joined, widths, strict=True))
     within = (loopir.remainder(position, width) for position, width in zip(joined, widths, strict=True))
@@ -291,10 +280,12 @@ def _inc_writes(node: Node) -> Sequence[Write]:
 
 
 def _inc_guards(node: Node) -> Sequence[Guard]:
-    (x, y), slidings, what = node.args[:2], _slidings(node), label_op(node)
+    (x, y), slidings, what = node.args[:2], _slidings(node), shapes.label_op(node)
     outer = x.ndim - len(slidings)
     text = "{}: axis {axis} of {} has size {{left}}, not {{right}} as in {}"
-    guards = shape_guards(y.type.shape[:outer], x.type.shape[:outer], text, what, label(y), label(x))
+    guards = shapes.shape_guards(
+        y.type.shape[:outer], x.type.shape[:outer], text, what, shapes.label(y), shapes.label(x)
+    )
     return [*_guards_of(what, x, slidings), *guards]
 
 
@@ -338,7 +329,7 @@ WINDOWS = define_op(
     eval=lambda node, x, *rest: np.asarray(x[_positions(_columns(rest, node.attrs["axes"]))]),
     lower=lambda node: View(lambda node, index, element: (0, _source(_slidings(node), index, element))),
     vjp=_windows_vjp,
-    guards=lambda node: _guards_of(label_op(node), node.args[0], _slidings(node)),
+    guards=lambda node: _guards_of(shapes.label_op(node), node.args[0], _slidings(node)),
     cost=0.0,
     samples=samples(*((name, partial(_windows_of, numbers=own), shape) for name, shape, own in _CASES)),
     doc="Windows that slide over the last axes, with strides and steps: places first, then what is within.",
@@ -390,7 +381,7 @@ INC_WINDOWS = define_op(
 
 def segment_sum(x: Node, starts: Node) -> Node:
     """result[i] = sum of x[starts[i] : starts[i + 1]] along the first axis; `x` has its accumulator's dtype."""
-    return checked_sum(x, ascending(starts, x.type.shape[0], f"starts {label(starts)}"))
+    return checked_sum(x, ascending(starts, x.type.shape[0], f"starts {shapes.label(starts)}"))
 
 
 def checked_sum(x: Node, starts: Node) -> Node:
@@ -430,7 +421,8 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _guards(node: Node) -> Sequence[Guard]:
     size = node.args[1].type.shape[0]
-    what = f"{label_op(node)}: {label(node.args[1])} has {{right}} elements, where a segment has a start and an end"
+    segments = f"{shapes.label_op(node)}: {shapes.label(node.args[1])}"
+    what = f"{segments} has {{right}} elements, where a segment has a start and an end"
     return () if isinstance(size, int) and size else [Guard(1, "<=", size, what)]
 
 
@@ -455,8 +447,8 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     if batched[1]:
         return None
     x = args[0]
-    last = checked_sum(dimshuffle(x, (1, *range(2, x.ndim), 0)), args[1])
-    return dimshuffle(last, (last.ndim - 1, *range(last.ndim - 1)))
+    last = checked_sum(shapes.dimshuffle(x, (1, *range(2, x.ndim), 0)), args[1])
+    return shapes.dimshuffle(last, (last.ndim - 1, *range(last.ndim - 1)))
 
 
 def _sample(name: str, starts: Sequence[int], *columns: int, of: bool = False) -> Row:
@@ -496,7 +488,7 @@ def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if starts.ndim != 1 or starts.type.dtype not in INTEGERS:
         held = f"{describe(starts)} of type {starts.type}"
         raise GraphTypeError(f"segment_of takes a vector of integers and a size, not {held}")
-    return Type("int64", as_sizes((count,), "segment_of"))
+    return Type("int64", shapes.as_sizes((count,), "segment_of"))
 
 
 define_op(

@@ -45,22 +45,8 @@ from graphc.ops.identity import checked
 from graphc.ops.index import subtensor
 from graphc.ops.scan import SCAN, loop_of
 from graphc.ops.shape import drop, expand, filled, iota, zeros
+from graphc.rewrite import open_loops
 from graphc.rewrite.engine import RuleUse, is_elementwise, is_number, set_user_line, tell
-from graphc.rewrite.open_loops import (
-    Change,
-    LoopContext,
-    OpenLoop,
-    close_loop,
-    fitted,
-    liftable,
-    lifted,
-    open_loop,
-    prune,
-    repeated,
-    replace_outputs,
-    unbroadcast,
-    uses_of,
-)
 from graphc.rewrite.recurrences import as_recurrences, batch_products, project_rows, sum_products
 from graphc.tensor.elementary import where
 
@@ -71,7 +57,7 @@ WORTH = 8.0
 """Moving work outside pays if its ops cost at least this; a division costs 4."""
 
 
-def move_expensive_rows(loop: OpenLoop, around: LoopContext) -> bool:
+def move_expensive_rows(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """Outputs computed by elementwise scalar work, from elements and from outputs stored anyway, are computed outside
     if the work that no other result needs is expensive: outside, all steps are vectors."""
     if not loop.is_whole or not loop.states:
@@ -93,7 +79,7 @@ def move_expensive_rows(loop: OpenLoop, around: LoopContext) -> bool:
         needed = {arg for node in work for arg in node.args if arg in given}
         kept |= needed
         rows = {node: partial(loop.rows_of, node) for node in needed}
-        found[stand_in] = fitted(lifted(loop, [output], varying, rows)[0], stand_in.type)
+        found[stand_in] = open_loops.fitted(open_loops.lifted(loop, [output], varying, rows)[0], stand_in.type)
         del loop.rows[stand_in]
     loop.replace_results(found)
     return bool(found)
@@ -119,7 +105,7 @@ def _work(root: Node, able: Collection[Node], ends: Collection[Node]) -> list[No
 # --- last and first rows ----------------------------------------------------------------------------------------------
 
 
-def keep_last_row(loop: OpenLoop, around: LoopContext) -> bool:
+def keep_last_row(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """An output of which only the last row is used becomes a final state: no rows are stored.
 
     A loop without steps has no last row; the guards of the graph as written report that.
@@ -143,7 +129,7 @@ def keep_last_row(loop: OpenLoop, around: LoopContext) -> bool:
     return changed
 
 
-def _after_a_step(loop: OpenLoop, row: Node) -> Node:
+def _after_a_step(loop: open_loops.OpenLoop, row: Node) -> Node:
     """The last row of an `until` loop, with a check that the loop has made a step. Guards may be evaluated after this
     node (codegen/pipeline/kernel.py), so the check cannot be left to them."""
     if isinstance(loop.count, int):
@@ -155,7 +141,7 @@ def _after_a_step(loop: OpenLoop, row: Node) -> Node:
 NO_STEP = "of no steps there is no last row"
 
 
-def _last_value(loop: OpenLoop, output: Node) -> Node:
+def _last_value(loop: open_loops.OpenLoop, output: Node) -> Node:
     """The stand-in for the last value of an output, which becomes a state if it is none."""
     state = next((state for state, after in loop.after.items() if after is output), None)
     if state is None:
@@ -167,7 +153,7 @@ def _last_value(loop: OpenLoop, output: Node) -> Node:
     return final
 
 
-def _is_last_row(loop: OpenLoop, user: Node) -> bool:
+def _is_last_row(loop: open_loops.OpenLoop, user: Node) -> bool:
     """True if a node reads only the row of the last step."""
     if user.op.name != "subtensor" or not sizes.equal(user.type.shape[0], 1):
         return False
@@ -183,7 +169,7 @@ def _is_last_row(loop: OpenLoop, user: Node) -> bool:
     return isinstance(row, Node) and any(_count_before(loop, row) is part for part in taken)
 
 
-def _count_before(loop: OpenLoop, row: Node) -> Node | None:
+def _count_before(loop: open_loops.OpenLoop, row: Node) -> Node | None:
     """The count n of an index n - 1, seen through the bounds that indexing adds; None if there is none."""
     if row.op.name != "add" or not is_number(row.args[1], -1):
         return None
@@ -197,7 +183,7 @@ def _count_before(loop: OpenLoop, row: Node) -> Node | None:
     return node
 
 
-def start_from_row(loop: OpenLoop, around: LoopContext) -> bool:
+def start_from_row(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """A sequence that is zero except for the row that the first step adds to a zero state: the state starts as that
     row. So no zeros are stored for the gradient of the last of many rows.
 
@@ -205,7 +191,7 @@ def start_from_row(loop: OpenLoop, around: LoopContext) -> bool:
     """
     if loop.condition is not None:
         return False
-    uses, changed = uses_of(loop, order := loop.order()), False
+    uses, changed = open_loops.uses_of(loop, order := loop.order()), False
     for node in order:
         if node.op.name != "add":
             continue
@@ -221,7 +207,7 @@ def start_from_row(loop: OpenLoop, around: LoopContext) -> bool:
     return changed
 
 
-def _only_row(loop: OpenLoop, element: Node) -> Node | None:
+def _only_row(loop: open_loops.OpenLoop, element: Node) -> Node | None:
     """The row that the first step reads of a sequence that is 0.0 everywhere else; None if it is not of this form."""
     sequence, only = loop.elements[element], None
     if not sizes.equal(sequence.type.shape[0], loop.count):
@@ -241,7 +227,7 @@ def _only_row(loop: OpenLoop, element: Node) -> Node | None:
     return only
 
 
-def _is_first_row(loop: OpenLoop, start: Node) -> bool:
+def _is_first_row(loop: open_loops.OpenLoop, start: Node) -> bool:
     """True if an index is that of the row which the first step reads."""
     if not loop.reverse:
         return is_number(start, 0)
@@ -258,20 +244,22 @@ EXPENSIVE = 10.0
 """An op that costs more is worth vectorising, which a step on scalars does not do."""
 
 
-def _fix_states(loop: OpenLoop, around: LoopContext) -> bool:
+def _fix_states(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """A state that no step changes becomes a constant."""
-    found = {state: initial for state, initial in loop.states.items() if unbroadcast(loop.after[state]) is state}
+    found = {
+        state: initial for state, initial in loop.states.items() if open_loops.unbroadcast(loop.after[state]) is state
+    }
     for state in found:
         del loop.states[state]
         del loop.after[state]
     loop.replace(found)
     ends = {stand_in: found[state] for stand_in, state in loop.last.items() if state in found}
     loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in found}
-    replace_outputs(loop, ends)
+    open_loops.replace_outputs(loop, ends)
     return bool(found)
 
 
-def _count_states(loop: OpenLoop, around: LoopContext) -> bool:
+def _count_states(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """An int64 scalar to which each step adds a number follows from the number of the step, whose range is known: so
     a place `a[i]` of a loop over `i` needs no check in each step."""
     steps = {
@@ -289,7 +277,7 @@ def _count_states(loop: OpenLoop, around: LoopContext) -> bool:
         found[state] = _affine_state(initial, step, number)
         ends = {stand_in: _affine_state(initial, step, count) for stand_in, own in loop.last.items() if own is state}
         loop.last = {stand_in: own for stand_in, own in loop.last.items() if own is not state}
-        replace_outputs(loop, ends)
+        open_loops.replace_outputs(loop, ends)
     loop.replace(found)
     return True
 
@@ -309,7 +297,7 @@ def _affine_state(initial: Node, step: int, number: Node) -> Node:
     return product if is_number(initial, 0) else elementwise("add", product, initial)
 
 
-def _move_rows_outside(loop: OpenLoop, around: LoopContext) -> bool:
+def _move_rows_outside(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """Outputs that are elementwise functions of elements are computed outside, since they are stored anyway.
 
     Not if other nodes of the step use them: they would be computed twice.
@@ -317,21 +305,21 @@ def _move_rows_outside(loop: OpenLoop, around: LoopContext) -> bool:
     changed = False
     while loop.is_whole:
         order = loop.order()
-        varying, uses = loop.varying(order), uses_of(loop, order)
-        able = liftable(loop.elements, order, varying)
+        varying, uses = loop.varying(order), open_loops.uses_of(loop, order)
+        able = open_loops.liftable(loop.elements, order, varying)
         found: dict[Node, Node] = {}
         for stand_in, output in loop.rows.items():
             alone = uses[output] == sum(each is output for each in loop.results) or output in loop.elements
             if output not in varying or (output in able and alone):
-                found[stand_in] = lifted(loop, [output], varying)[0]
+                found[stand_in] = open_loops.lifted(loop, [output], varying)[0]
         if not found:
             break
-        replace_outputs(loop, found)
+        open_loops.replace_outputs(loop, found)
         changed = True
     return changed
 
 
-def sink_elementwise(loop: OpenLoop, around: LoopContext) -> bool:
+def sink_elementwise(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """A sequence computed elementwise for this loop alone is computed in the steps, so that it is not stored.
 
     A sequence of equal elements becomes a constant. An expensive op on scalar elements stays outside, where the loop
@@ -343,13 +331,13 @@ def sink_elementwise(loop: OpenLoop, around: LoopContext) -> bool:
     while pending:
         element = pending.pop()
         sequence = loop.elements[element]
-        same = repeated(sequence)
+        same = open_loops.repeated(sequence)
         if same is not None:
             known[element] = same
             continue
         own = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
         expensive = sequence.op.cost > EXPENSIVE and not element.ndim
-        if not own or expensive or not (is_elementwise(sequence) or unbroadcast(sequence) is not sequence):
+        if not own or expensive or not (is_elementwise(sequence) or open_loops.unbroadcast(sequence) is not sequence):
             continue
         sunk.add(sequence)
         before = set(loop.elements)
@@ -374,7 +362,7 @@ def _resolved(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
     return done
 
 
-CHANGES: dict[str, Change] = {
+CHANGES: dict[str, open_loops.Change] = {
     "constant_states": _fix_states,
     "counted_states": _count_states,
     "last_row": keep_last_row,
@@ -441,31 +429,31 @@ def loops_of(graph: Graph) -> list[Node]:
 # --- loops within their graph -----------------------------------------------------------------------------------------
 
 
-def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], LoopContext]:
+def _open_all(graph: Graph, whole: bool = False) -> tuple[list[open_loops.OpenLoop], open_loops.LoopContext]:
     """The loops of a graph, opened, in topological order. whole: with all results, not only the used ones."""
     taken = consumers(graph.outputs)
-    around = LoopContext(taken, frozenset(graph.outputs))
+    around = open_loops.LoopContext(taken, frozenset(graph.outputs))
     nodes = [node for node in taken if node.op is SCAN]
     parts = [items_of(node) if whole else [part for part, _ in taken[node]] for node in nodes]
-    return [open_loop(node, wanted) for node, wanted in zip(nodes, parts, strict=True)], around
+    return [open_loops.open_loop(node, wanted) for node, wanted in zip(nodes, parts, strict=True)], around
 
 
-def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
+def _closed_all(graph: Graph, loops: Iterable[open_loops.OpenLoop], name: str) -> Graph:
     """The graph with changed loops closed again; `loops` are in topological order."""
     done: dict[Node, Node] = {}
     here = user_line()
     for loop in loops:
         loop.move(done)
         _set_user_line(loop, here)
-        for before, result in close_loop(loop).items():
-            done[before] = fitted(result, before.type)
+        for before, result in open_loops.close_loop(loop).items():
+            done[before] = open_loops.fitted(result, before.type)
             set_user_line(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
     tell(name, graph, after)
     return after
 
 
-def _set_user_line(loop: OpenLoop, here: Where | None) -> None:
+def _set_user_line(loop: open_loops.OpenLoop, here: Where | None) -> None:
     """Give nodes made by passes the user line of the loop."""
     outside = [*loop.wanted.values(), *loop.elements.values(), *loop.states.values()]
     for node in nodes_since([*loop.results, *outside], loop.since):
@@ -473,7 +461,7 @@ def _set_user_line(loop: OpenLoop, here: Where | None) -> None:
             node.where = loop.node.where
 
 
-def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
+def _each(graph: Graph, changes: Mapping[str, open_loops.Change]) -> Rewritten:
     """The graph after passes over one loop at a time."""
     if not changes:
         return graph, []
@@ -482,7 +470,7 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
     for loop in loops:
         for name, change in changes.items():
             if change(loop, around):
-                prune(loop)
+                open_loops.prune(loop)
                 fired.append(RuleUse.at(name, loop.node))
     if not fired:
         return graph, []
@@ -557,7 +545,7 @@ def _merged(graph: Graph, name: str) -> Rewritten:
         if not any(_may_merge(one, other, needs) for one, other in combinations(nodes, 2)):
             return graph, fired
         loops, _ = _open_all(graph)
-        left: list[OpenLoop] = []
+        left: list[open_loops.OpenLoop] = []
         for loop in loops:
             partners = (other for other in left if _may_merge(other.node, loop.node, needs))
             partner = next((other for other in partners if absorb(other, loop, name == "join_loops")), None)
@@ -605,7 +593,7 @@ def _may_merge(one: Node, other: Node, needs: Mapping[Node, set[Node]]) -> bool:
     return alike and sizes.equal(sizes.as_size(a.count), sizes.as_size(b.count))
 
 
-def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
+def absorb(loop: open_loops.OpenLoop, other: open_loops.OpenLoop, alike: bool) -> bool:
     """Merge `other` into `loop` if both stop at the same step; True if done. alike: only if the states of one are among
     those of the other. Two states are equal if their initial values and their updates are."""
     sequences = {sequence: element for element, sequence in loop.elements.items()}
@@ -636,7 +624,9 @@ def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
     return True
 
 
-def _pair_states(loop: OpenLoop, other: OpenLoop, shared: Mapping[Node, Node]) -> dict[Node, Node]:
+def _pair_states(
+    loop: open_loops.OpenLoop, other: open_loops.OpenLoop, shared: Mapping[Node, Node]
+) -> dict[Node, Node]:
     """The states of `other` that equal states of `loop`: a greatest fixpoint, starting from equal initial values and
     removing pairs with different updates."""
     left = dict(loop.states)

@@ -19,22 +19,13 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Type, define_op, describe, lazy_format, literal, make
 from graphc.ir.types import Argument, samples
+from graphc.ops import shape as shapes
 from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import aligned, elementwise
 from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places
 from graphc.ops.linalg.products import matmul
 from graphc.ops.linalg.routine import NOT_SQUARE, LinAlgError, failed
 from graphc.ops.reduce import reduce_sum, reduction
-from graphc.ops.shape import (
-    OF_OTHER_SIZES,
-    equality_guard,
-    expand,
-    iota,
-    label_op,
-    label_origin,
-    shape_guards,
-    transpose,
-)
 
 ON_ERROR = ("raise", "nan")
 """The outcomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
@@ -52,8 +43,8 @@ def check_matrices(name: str, a: Node) -> None:
 def square_guards(node: Node) -> list[Guard]:
     """Guards: the matrices of the first argument are square."""
     a = node.args[0]
-    message = lazy_format(NOT_SQUARE, lazy_format("{} of {}", label_op(node), label_origin(a)))
-    return equality_guard(a.type.shape[-2], a.type.shape[-1], message)
+    message = lazy_format(NOT_SQUARE, lazy_format("{} of {}", shapes.label_op(node), shapes.label_origin(a)))
+    return shapes.equality_guard(a.type.shape[-2], a.type.shape[-1], message)
 
 
 def each(node: Node, compute: Callable[..., Any], *arrays: Array) -> Array:
@@ -114,18 +105,18 @@ def _solve_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     a, attrs = node.args[0], dict(node.attrs)
     if attrs["structure"] == "positive":
         of_b = make(node.op, (a, cotangent), attrs)
-        return mirrored(-matmul(of_b, transpose(node))), of_b
+        return mirrored(-matmul(of_b, shapes.transpose(node))), of_b
     turned = attrs["transposed"]
     of_b = make(node.op, (a, cotangent), {**attrs, "transposed": not turned})
     left, right = (node, of_b) if turned else (of_b, node)
-    return -matmul(left, transpose(right)), of_b
+    return -matmul(left, shapes.transpose(right)), of_b
 
 
 def _solve_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
     guards = square_guards(node)
-    what = lazy_format("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
-    return [*guards, *shape_guards(a.type.shape[:-1], b.type.shape[:-1], OF_OTHER_SIZES, what)]
+    what = lazy_format("{} of {} and {}", shapes.label_op(node), shapes.label_origin(a), shapes.label_origin(b))
+    return [*guards, *shapes.shape_guards(a.type.shape[:-1], b.type.shape[:-1], shapes.OF_OTHER_SIZES, what)]
 
 
 def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False, on_error: str = "raise") -> Node:
@@ -140,7 +131,7 @@ def _regular(a: Node) -> Node:
 
 
 def _positive(a: Node) -> Node:
-    return _regular(matmul(a, transpose(a)))
+    return _regular(matmul(a, shapes.transpose(a)))
 
 
 _SQUARE, _BATCH = Argument((3, 3)), Argument((2, 3, 3))
@@ -170,7 +161,7 @@ define_op(
 
 
 def _inverse_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    return (-matmul(matmul(transpose(node), cotangent), transpose(node)),)
+    return (-matmul(matmul(shapes.transpose(node), cotangent), shapes.transpose(node)),)
 
 
 def inverse(a: Node, on_error: str = "raise") -> Node:
@@ -206,10 +197,10 @@ def cofactors(a: Node) -> Node:
 
 def _without_two(s: Node) -> Node:
     """For places i and j the product of the elements of `s` but number i and j, along two new last axes."""
-    count = iota(s.type.shape[-1])
-    row, column, place = (expand(count, axes) for axes in ((1, 2), (0, 2), (0, 1)))
+    count = shapes.iota(s.type.shape[-1])
+    row, column, place = (shapes.expand(count, axes) for axes in ((1, 2), (0, 2), (0, 1)))
     taken = elementwise("logical_or", elementwise("equal", place, row), elementwise("equal", place, column))
-    factors = elementwise("where", taken, literal(1, s.type.dtype), expand(s, (s.ndim - 1, s.ndim)))
+    factors = elementwise("where", taken, literal(1, s.type.dtype), shapes.expand(s, (s.ndim - 1, s.ndim)))
     return reduction("prod", factors, (factors.ndim - 1,))
 
 
@@ -231,17 +222,17 @@ def _cofactors_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     (a,) = node.args
     factors = make(OPS["svd"], (a,), {"on_error": "raise"})
     u, s, vh = (item(factors, k) for k in range(3))
-    turned = matmul(matmul(transpose(u), cotangent), transpose(vh))
+    turned = matmul(matmul(shapes.transpose(u), cotangent), shapes.transpose(vh))
     row, column = places(turned)
     on_diagonal = elementwise("equal", row, column)
     others = elementwise("where", on_diagonal, literal(0, s.type.dtype), _without_two(s))
     axes = (turned.ndim - 1,)
     diagonal = reduce_sum(elementwise("where", on_diagonal, turned, literal(0, a.type.dtype)), axes)
-    along = reduce_sum(others * expand(diagonal, (diagonal.ndim - 1,)), axes)
-    inner = diagonal_matrix(along) - others * transpose(turned)
+    along = reduce_sum(others * shapes.expand(diagonal, (diagonal.ndim - 1,)), axes)
+    inner = diagonal_matrix(along) - others * shapes.transpose(turned)
     sign = make(OPS["stop_gradient"], (det(u) * det(vh),))
     whole = matmul(matmul(u, inner), vh)
-    return (whole * expand(sign, (sign.ndim, sign.ndim + 1)),)
+    return (whole * shapes.expand(sign, (sign.ndim, sign.ndim + 1)),)
 
 
 define_op(
@@ -261,7 +252,7 @@ define_op(
 
 
 def _spread(cotangent: Node) -> Node:
-    return expand(cotangent, (cotangent.ndim, cotangent.ndim + 1))
+    return shapes.expand(cotangent, (cotangent.ndim, cotangent.ndim + 1))
 
 
 def det(a: Node) -> Node:
@@ -308,7 +299,7 @@ _determinant(
 _determinant(
     "logabsdet",
     lambda a: np.linalg.slogdet(a)[1],
-    lambda node, cotangent: (_spread(cotangent) * transpose(inverse(node.args[0], "nan")),),
+    lambda node, cotangent: (_spread(cotangent) * shapes.transpose(inverse(node.args[0], "nan")),),
     "The logarithm of the determinant's magnitude.",
 )
 

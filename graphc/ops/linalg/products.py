@@ -33,23 +33,9 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.types import Argument, samples
+from graphc.ops import shape as shapes
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
-from graphc.ops.shape import (
-    OF_OTHER_SIZES,
-    broadcast_to,
-    dimshuffle,
-    drop,
-    equality_guard,
-    expand,
-    filled,
-    label,
-    label_op,
-    label_origin,
-    reshape,
-    shape_guards,
-    transpose,
-)
 from graphc.startup.record import record
 
 # --- matmul ---------------------------------------------------------------------------------------------------------
@@ -86,14 +72,14 @@ def _matmul_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     a, b = node.args
     match a.ndim, b.ndim:
         case 1, 1:
-            wide = filled(cotangent, a.type.shape)
+            wide = shapes.filled(cotangent, a.type.shape)
             return wide * b, wide * a
         case 1, _:
             return matmul(b, cotangent), outer(a, cotangent)
         case _, 1:
             return outer(cotangent, b), matmul(cotangent, a)
         case _:
-            return matmul(cotangent, transpose(b)), matmul(transpose(a), cotangent)
+            return matmul(cotangent, shapes.transpose(b)), matmul(shapes.transpose(a), cotangent)
 
 
 def _operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
@@ -153,12 +139,12 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = lazy_format("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
+    what = lazy_format("{} of {} and {}", shapes.label_op(node), shapes.label_origin(a), shapes.label_origin(b))
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
     message = lazy_format("{}: the summed axis has sizes {{left}} and {{right}}", what)
-    guards = equality_guard(a.type.shape[-1], summed, message)
+    guards = shapes.equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
-        guards += shape_guards(a.type.shape[:-2], b.type.shape[:-2], OF_OTHER_SIZES, what)
+        guards += shapes.shape_guards(a.type.shape[:-2], b.type.shape[:-2], shapes.OF_OTHER_SIZES, what)
     return guards
 
 
@@ -170,7 +156,10 @@ def matmul(a: Node, b: Node) -> Node:
 def outer(a: Node, b: Node) -> Node:
     """The products of every element of vector `a` with every element of vector `b`."""
     shape = (a.type.shape[0], b.type.shape[0])
-    rows, columns = broadcast_to(dimshuffle(a, (0, "x")), shape), broadcast_to(dimshuffle(b, ("x", 0)), shape)
+    rows, columns = (
+        shapes.broadcast_to(shapes.dimshuffle(a, (0, "x")), shape),
+        shapes.broadcast_to(shapes.dimshuffle(b, ("x", 0)), shape),
+    )
     return rows * columns
 
 
@@ -183,15 +172,15 @@ def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
         case 1, _, True, False:
             return matmul(a, b)
         case 2, 1, False, True:
-            return matmul(b, transpose(a))
+            return matmul(b, shapes.transpose(a))
         case 2, 1 | 2, True, False:
             _, count, length = a.type.shape
-            rows = reshape(a, (sizes.multiply(size, count), length))
-            return reshape(matmul(rows, b), (size, count, *b.type.shape[1:]))
+            rows = shapes.reshape(a, (sizes.multiply(size, count), length))
+            return shapes.reshape(matmul(rows, b), (size, count, *b.type.shape[1:]))
     a, b = repeated(args, batched, size)
-    a = expand(a, (1,)) if left.ndim == 1 else a
-    b = expand(b, (2,)) if right.ndim == 1 else b
-    return drop(matmul(a, b), [axis for axis, operand in ((1, left), (2, right)) if operand.ndim == 1])
+    a = shapes.expand(a, (1,)) if left.ndim == 1 else a
+    b = shapes.expand(b, (2,)) if right.ndim == 1 else b
+    return shapes.drop(matmul(a, b), [axis for axis, operand in ((1, left), (2, right)) if operand.ndim == 1])
 
 
 define_op(
@@ -207,7 +196,7 @@ define_op(
         ("vector and matrix", matmul, (4,), (4, 3)),
         ("matrix and vector", matmul, (3, 4), (4,)),
         ("matrices", matmul, (3, 4), (4, 2)),
-        ("a transpose", lambda a, b: matmul(transpose(a), b), (4, 3), (4, 2)),
+        ("a transpose", lambda a, b: matmul(shapes.transpose(a), b), (4, 3), (4, 2)),
         ("a square", lambda a: matmul(a, a), (3, 3)),
         ("a batch", matmul, (2, 3, 4), (2, 4, 5)),
         ("two batches", matmul, (2, 2, 1, 3), (2, 2, 3, 2)),
@@ -332,11 +321,11 @@ def _gemm_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     parts, axes, shape = as_product(node.args), tuple(range(node.ndim)), cotangent.type.shape
     assert parts.alpha is not None
     product = matmul(parts.a, parts.b)
-    scaled = filled(parts.alpha, shape) * cotangent
+    scaled = shapes.filled(parts.alpha, shape) * cotangent
     own = (reduce_sum(cotangent * product, axes), *_matmul_vjp(product, scaled))
     if parts.c is None or parts.beta is None:
         return own
-    of_c = filled(parts.beta, shape) * cotangent
+    of_c = shapes.filled(parts.beta, shape) * cotangent
     return (of_c, *own, reduce_sum(cotangent * parts.c, axes))
 
 
@@ -346,7 +335,9 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     guards = list(_matmul_guards(product))
     if parts.c is not None:
         text = "gemm of {} and {}: {} has size {{left}} along axis {axis}, not {{right}}"
-        guards += shape_guards(parts.c.type.shape, product.type.shape, text, *map(label, (parts.a, parts.b, parts.c)))
+        guards += shapes.shape_guards(
+            parts.c.type.shape, product.type.shape, text, *map(shapes.label, (parts.a, parts.b, parts.c))
+        )
     return guards
 
 
@@ -376,7 +367,11 @@ define_op(
         ("a vector", gemm, (3,), (), (3, 4), (4,), ()),
         ("a vector from the left", gemm, (4,), (), (3,), (3, 4), ()),
         ("a batch", gemm, (2, 3, 2), (), (2, 3, 4), (2, 4, 2), ()),
-        ("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), *_GEMM),
+        (
+            "transposes",
+            lambda c, s, a, b, t: gemm(shapes.transpose(c), s, shapes.transpose(b), shapes.transpose(a), t),
+            *_GEMM,
+        ),
         ("nothing summed", gemm, (3, 2), (), (3, 0), (0, 2), ()),
     ),
     doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
