@@ -221,8 +221,8 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
             work.abandon()
 
     worker = threading.Thread(target=compile_beside)
-    worker.start()
     try:
+        worker.start()  # an interrupt in here finds the worker waiting for modules
         entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
         entry = emit_here(Module(entry_point, is_straight=True, is_rare=True, in_registers=True), ENTRY_OPT)
         compilation.made |= ahead.finish()
@@ -234,7 +234,8 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
         work.abandon()
         raise
     finally:
-        worker.join()
+        if worker.ident is not None:
+            worker.join()
     if problems:
         raise problems[0]
     return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())

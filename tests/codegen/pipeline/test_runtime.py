@@ -224,6 +224,25 @@ def request_of(function: graphc.Function) -> Request:
 
 
 @pytest.mark.slow
+def test_an_interrupt_while_the_worker_starts_leaves_none_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = T.dvector("x")
+    made = program.generate_program(graphc.function([x], x + 1, mode="interpreted").kernel, Report("f"))
+    begin, begun = threading.Thread.start, list[threading.Thread]()
+
+    def interrupted(worker: threading.Thread) -> None:
+        begun.append(worker)
+        begin(worker)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compilation.compile_program(made, (), False, compilation.Ahead(()))
+    assert len(begun) == 1 and not begun[0].is_alive()
+    assert compilation.compile_program(made, (), False, compilation.Ahead(())).objects
+
+
+@pytest.mark.slow
 def test_an_interrupted_lowering_does_not_answer_the_next() -> None:
     request = request_of(many_nests())
     server = CompileServer()
