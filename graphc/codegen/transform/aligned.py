@@ -3,8 +3,8 @@
 In: the statements of a function. Out: the same computation, where loops of the same length that follow one another
 write to one array at a constant distance from their index. The gradient of slices of an array has such loops:
 
-    for i in range(n):                    for k in range(2, n):
-        t[i] = t[i] + a[i]                    t[k] = t[k] + a[k] + b[k - 2]
+    for i in range(n):                    for k in range(maximum(n - 2, 0)):
+        t[i] = t[i] + a[i]                    t[k + 2] = t[k + 2] + a[k + 2] + b[k]
     for i in range(n):                    for border in range(minimum(4, n + 2)):
         t[i + 2] = t[i + 2] + b[i]            let k = select(border < 2, border, border + maximum(n - 2, 0))
                                               if k < n:
@@ -19,7 +19,7 @@ stores to one place, reads the array that is written only there, and computes no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from graphc.codegen.transform.forwarding import as_stored
 from graphc.codegen.transform.merge_rows import MOST_OPS, ops_of, resolved
@@ -117,12 +117,11 @@ def _shifted(stmt: ir.Stmt) -> Shifted | None:
     place = _split(resolved(store.index, values), stmt.var)
     if place is None:
         return None
-    for expr in visit.all_expressions(stmt.body):
-        for part in ir.subexpressions(expr):
-            if not isinstance(part, ir.Load | ir.Pointer) or part.buffer != store.buffer:
-                continue
-            if isinstance(part, ir.Pointer) or _split(resolved(part.index, values), stmt.var) != place:
-                return None
+    for part in visit.all_expressions(stmt.body):
+        if not isinstance(part, ir.Load | ir.Pointer) or part.buffer != store.buffer:
+            continue
+        if isinstance(part, ir.Pointer) or _split(resolved(part.index, values), stmt.var) != place:
+            return None
     return Shifted(stmt, store.buffer, place)
 
 
@@ -162,10 +161,10 @@ def _fused(group: Sequence[Shifted], fresh: Callable[[str], str]) -> Iterator[ir
     width = ir.integer(last - first)
     whole = ir.Var(fresh(group[0].loop.var.name), ir.INDEX)
     yield from (note for each in group for note in each.loop.body if isinstance(note, ir.Note))
-    yield ir.Loop(whole, ir.add(size, ir.integer(first)), tuple(_chain(group, whole, fresh)), ir.integer(last))
+    between = ir.apply(operators.MAXIMUM, ir.subtract(size, width), ir.ZERO)
+    yield ir.Loop(whole, between, tuple(_chain(group, whole, last, fresh)))
     border, place = ir.Var(fresh("border"), ir.INDEX), ir.Var(fresh("place"), ir.INDEX)
-    beyond = ir.apply(operators.MAXIMUM, ir.subtract(size, width), ir.ZERO)
-    number = ir.apply(operators.SELECT, ir.apply(operators.LT, border, width), border, ir.add(border, beyond))
+    number = ir.apply(operators.SELECT, ir.apply(operators.LT, border, width), border, ir.add(border, between))
     parts: list[ir.Stmt] = [ir.Let(place, ir.add(number, ir.integer(first)))]
     for each in group:
         inside: list[ir.Expr] = []
@@ -174,52 +173,63 @@ def _fused(group: Sequence[Shifted], fresh: Callable[[str], str]) -> Iterator[ir
         if each.shift < last:
             inside.append(ir.apply(operators.LT, place, ir.add(size, ir.integer(each.shift))))
         condition = inside[0] if len(inside) == 1 else ir.apply(operators.AND, *inside)
-        parts.append(ir.If(condition, tuple(_chain([each], place, fresh)), ()))
+        parts.append(ir.If(condition, tuple(_chain([each], place, 0, fresh)), ()))
     count = ir.apply(operators.MINIMUM, ir.integer(2 * (last - first)), ir.add(size, width))
     yield ir.Loop(border, count, tuple(parts))
 
 
-def _chain(group: Sequence[Shifted], place: ir.Var, fresh: Callable[[str], str]) -> Iterator[ir.Stmt]:
-    """What the loops of a group do to the element at `place`: each goes on from the value of the one before."""
+def _chain(group: Sequence[Shifted], index: ir.Var, ahead: int, fresh: Callable[[str], str]) -> Iterator[ir.Stmt]:
+    """What the loops of a group do to element `index` + `ahead`: each goes on from the value of the one before."""
     value: ir.Expr | None = None
     for each in group:
-        values = _values(each.loop)
-        names: dict[ir.Var, ir.Expr] = {each.loop.var: ir.add(place, ir.integer(-each.shift))}
-        for stmt in each.loop.body:
-            if isinstance(stmt, ir.Let | ir.Store):
-                expr = _moved(stmt.value, each, place, values, names, value)
-            if isinstance(stmt, ir.Let):
-                if stmt.var.dtype == ir.INDEX and not any(isinstance(p, ir.Load) for p in ir.subexpressions(expr)):
-                    names[stmt.var] = expr
-                    continue
-                names[stmt.var] = name = ir.Var(fresh(stmt.var.name), stmt.var.dtype)
-                yield ir.Let(name, expr)
-            elif isinstance(stmt, ir.Store):
-                if each is group[-1]:
-                    yield ir.Store(stmt.buffer, replace(each.place, shift=0).at(place), expr)
-                else:
-                    value = ir.Var(fresh("value"), each.buffer.dtype)
-                    yield ir.Let(value, as_stored(expr))
+        if value is not None:
+            value = as_stored(value)
+            if _reads(each) > 1:
+                name = ir.Var(fresh("value"), each.buffer.dtype)
+                yield ir.Let(name, value)
+                value = name
+        named, value = _iteration(each, index, ahead, value, fresh)
+        yield from named
+    if value is not None:
+        yield ir.Store(group[-1].buffer, replace(group[-1].place, shift=ahead).at(index), value)
 
 
-def _moved(
-    expr: ir.Expr,
-    each: Shifted,
-    place: ir.Var,
-    values: Mapping[ir.Var, ir.Expr],
-    names: Mapping[ir.Var, ir.Expr],
-    value: ir.Expr | None,
-) -> ir.Expr:
-    """An expression of a loop's iteration in terms of the place that it writes. value: what stands there already."""
+def _iteration(
+    each: Shifted, index: ir.Var, ahead: int, before: ir.Expr | None, fresh: Callable[[str], str]
+) -> tuple[list[ir.Stmt], ir.Expr | None]:
+    """The named values of an iteration, and the value that it stores. before: the element's value until then, if it is
+    not in memory."""
+    values = _values(each.loop)
+    names: dict[ir.Var, ir.Expr] = {each.loop.var: ir.add(index, ir.integer(ahead - each.shift))}
 
-    def part(one: ir.Expr) -> ir.Expr | None:
-        if isinstance(one, ir.Var):
-            return names.get(one)
-        if not isinstance(one, ir.Load):
+    def moved(expr: ir.Expr) -> ir.Expr | None:
+        if isinstance(expr, ir.Var):
+            return names.get(expr)
+        if not isinstance(expr, ir.Load):
             return None
-        if one.buffer == each.buffer and value is not None:
-            return value
-        read = _split(resolved(one.index, values), each.loop.var)
-        return None if read is None else ir.Load(one.buffer, replace(read, shift=read.shift - each.shift).at(place))
+        if expr.buffer == each.buffer and before is not None:
+            return before
+        place = _split(resolved(expr.index, values), each.loop.var)
+        if place is None:
+            return None
+        return ir.Load(expr.buffer, replace(place, shift=place.shift - each.shift + ahead).at(index))
 
-    return ir.rebuild(expr, part)
+    named: list[ir.Stmt] = []
+    value: ir.Expr | None = None
+    for stmt in each.loop.body:
+        if isinstance(stmt, ir.Store):
+            value = ir.rebuild(stmt.value, moved)
+        elif isinstance(stmt, ir.Let):
+            expr = ir.rebuild(stmt.value, moved)
+            if stmt.var in values and not any(isinstance(part, ir.Load) for part in ir.subexpressions(expr)):
+                names[stmt.var] = expr
+                continue
+            names[stmt.var] = name = ir.Var(fresh(stmt.var.name), stmt.var.dtype)
+            named.append(ir.Let(name, expr))
+    return named, value
+
+
+def _reads(each: Shifted) -> int:
+    """How often an iteration reads the element that it writes."""
+    parts = visit.all_expressions(each.loop.body)
+    return sum(isinstance(part, ir.Load) and part.buffer == each.buffer for part in parts)

@@ -177,7 +177,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("keep_in_registers", _naming(keep_in_registers)),
     Pass("shorten_recurrences", _plain(shorten_recurrences)),
     Pass("narrow_sums", _narrow),
-    Pass("fuse_aligned", _naming(fuse_aligned), then=SIMPLIFY),
+    Pass("fuse_aligned", _naming(fuse_aligned)),
     Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
     Pass("split_borders", _naming(split_borders), needs=("marked",), ends=()),
     Pass("request_safepoints", lambda body, subject: request_safepoints(body, subject.kept), ends=("safe",)),
