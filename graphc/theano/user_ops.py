@@ -191,6 +191,7 @@ class Application(Apply):
         given, self._outputs = self._outputs, op.view_of(self) or _results(self)
         for node, before in zip(self._outputs, given, strict=True):
             node.name = before.name or node.name
+            vars(node).update(before.attributes())
         super().__init__(self._outputs[0].args[0] if self._outputs else as_node(0))
         self.node.__dict__["_apply"] = lambda: self  # the owner of the outputs
         for index, (node, before) in enumerate(zip(self._outputs, given, strict=True)):

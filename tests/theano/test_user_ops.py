@@ -352,3 +352,19 @@ def test_a_variable_of_an_own_class_is_what_apply_gives() -> None:
     assert node.outputs[0] is own and own.owner is node and (own + 1).eval({x: [2.0, 4.0]}).tolist() == [2.0, 3.0]
     with pytest.raises(GraphTypeError, match=r"float64\[.*what Apply computes of float64\[\]"):
         Apply(theano.compile.view_op, [x.sum()], [Own(T.dvector)])
+
+
+def test_attributes_of_outputs_that_were_given_are_kept() -> None:
+    class Counted(Op):
+        __props__ = ()
+
+        def make_node(self, x: Any) -> Apply:
+            made: Any = x.type()
+            made.set_start, made.tag.test_value = (lambda value: value), 3.0
+            return Apply(self, [x], [made])
+
+        def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+            output_storage[0][0] = inputs[0] + 1
+
+    made = Counted()(T.dscalar("x"))
+    assert made.set_start(2) == 2 and made.tag.test_value == 3.0
