@@ -57,6 +57,8 @@ _USUAL = frozenset((dict, list, tuple, type(None)))
 def exact_kind(value: Any) -> Hashable:
     """A key that distinguishes values Python considers equal: 1, 1.0 and True, 0.0 and -0.0, alone or in tuples."""
     kind: Any = type(value)
+    if kind is int or kind is str:
+        return kind
     if kind is float:
         return repr(value)
     if isinstance(value, tuple):

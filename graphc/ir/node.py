@@ -69,6 +69,7 @@ from graphc.ir.types import (
     Samples as Samples,
     Scratchpad,
     UserType,
+    frozen_number,
 )
 from graphc.startup.hooks import HOOKS, Table
 from graphc.startup.record import record
@@ -548,7 +549,7 @@ class Proxy(Node):
 
 def plain(value: Any) -> Any:
     """A value; of a proxy the node that it stands for."""
-    return value.node() if isinstance(value, Proxy) else value
+    return value.node() if issubclass(type(value), Proxy) else value
 
 
 class Comparison(Proxy):
@@ -715,7 +716,7 @@ def _keeps_type(after: Node, before: Node) -> bool:
         return True
     known = before.type
     is_size = not known.shape and known.dtype == "int64"
-    return not is_size and not isinstance(after, Proxy) and known.is_same(after.type)
+    return not is_size and not issubclass(type(after), Proxy) and known.is_same(after.type)
 
 
 def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
@@ -724,6 +725,8 @@ def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
 
 
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
+    if not attrs:
+        return op, tuple(map(id, args))
     own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
     sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
     return op, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
@@ -734,6 +737,8 @@ _first = itemgetter(0)
 
 def literal(value: Any, dtype: str | None = None) -> Node:
     """The constant node of a value; of a complex one the pair of its parts."""
+    if type(value) in (float, int, bool) and dtype not in COMPLEX_DTYPES:
+        return make(CONSTANT, (), {"value": frozen_number(value, dtype)})
     array = np.asarray(value, dtype=dtype)
     if array.dtype.kind == "c":
         return pair(*(literal(np.ascontiguousarray(part).reshape(array.shape)) for part in (array.real, array.imag)))

@@ -12,6 +12,8 @@ those of a large array are read once, for their digest; the one node of a key, w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from math import copysign
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -198,6 +200,16 @@ class FrozenArray:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def frozen_number(value: float, dtype: str | None) -> FrozenArray:
+    """The value of a constant that is one of Python's numbers, which programs repeat."""
+    return _frozen_number(value, dtype, copysign(1.0, value) if type(value) is float else 1.0)  # 0.0 equals -0.0
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _frozen_number(value: float, dtype: str | None, sign: float) -> FrozenArray:
+    return FrozenArray.of(np.asarray(value, dtype=dtype))
 
 
 Note = Callable[[Any], None]

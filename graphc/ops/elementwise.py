@@ -489,8 +489,9 @@ def convert_to(name: str, value: Any, dtype: str) -> Node:
         return (_fitted if is_integer and name != "where" and dtype in FEWER_BITS else cast)(value, dtype)
     if isinstance(value, (list, tuple)) and _holds(value, Node):
         return cast(_stack(name, value, dtype), dtype)
-    if isinstance(value, float) and dtype == "float64":
-        return literal(value)
+    kind = type(value)
+    if (kind is float and dtype == "float64") or (kind is int and dtype in WIDEST and abs(value) < EXACT):
+        return literal(value, dtype)
     array = _array(value)
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
@@ -513,12 +514,22 @@ def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:
     return make(OPS["concatenate"], raised, {"axis": 0}) if len(raised) > 1 else raised[0]
 
 
+EXACT = 2.0**53
+"""Integers below it are floats of 64 bits."""
+WIDEST = ("int64", "float64")
+
+
 def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> Node:
     """`value` as a node: nodes pass, numbers, lists and arrays become constants, lists that hold nodes are stacked, an
     application stands for its one result.
 
     Python floats get `options.floatX`, Python integers int64; `dtype` casts. Raises GraphTypeError for anything else.
     """
+    kind = type(value)
+    if (kind is int or kind is float) and name is None and abs(value) < EXACT:  # which programs use most
+        usual = dtype or ("int64" if kind is int else options.floatX)
+        if usual == "float64" or (usual == "int64" and kind is int):
+            return literal(value, usual)
     wanted = dtype and check_dtype(dtype)
     if not isinstance(value, Node):
         value = result_of(value)

@@ -40,15 +40,16 @@ from graphc.tensor.indexing import put_item
 
 def given(value: Any) -> Any:
     """A value of the program with nodes and arrays in place of handles, at any depth of a tree."""
-    if isinstance(value, Proxy):
-        return value.content() if isinstance(value, Handle) else value.node()
+    if isinstance(value, Node):
+        kept = value.content() if isinstance(value, Handle) else value
+        return kept.node() if isinstance(kept, Proxy) else kept
     kind = type(value)
     if kind is tuple or kind is list:
         found = [given(each) for each in value]
         return value if all(map(operator.is_, found, value)) else kind(found)
     if kind is slice:
         return slice(given(value.start), given(value.stop), given(value.step))
-    if isinstance(value, (Node, np.ndarray, np.generic, int, float, str)) or value is None or callable(value):
+    if isinstance(value, (np.ndarray, np.generic, int, float, str)) or value is None or callable(value):
         return value
     found = leaves(value)
     return like(value, list(map(given, found))) if any(isinstance(each, Handle) for each in found) else value
@@ -100,10 +101,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 def operate(function: str, operands: Sequence[Any]) -> Any:
     """The result of an operator of a traced program."""
-    if any(isinstance(each, Handle) for each in operands):
-        values = known(operands)
-        if values is not UNKNOWN:
-            return computed((OPERATORS.get(function) or getattr(operator, function))(*values))
+    values = known(operands)
+    if values is not UNKNOWN and any(isinstance(each, Handle) for each in operands):
+        return computed((OPERATORS.get(function) or getattr(operator, function))(*values))
     nodes: Sequence[Any] = [*map(given, operands)]
     if function not in COMPARED:
         nodes = with_sizes_fitted(nodes)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -84,6 +85,7 @@ class Parameters:
     defaults: Mapping[str, Any]
 
     @classmethod
+    @lru_cache(maxsize=2048)
     def of(cls, function: Any) -> Parameters:
         """Read from the code: `inspect` takes long to import."""
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
@@ -105,6 +107,7 @@ class Parameters:
         )
 
 
+@lru_cache(maxsize=2048)
 def title(function: Any) -> str:
     """The name of one of NumPy's functions, as programs write it."""
     module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
@@ -153,6 +156,7 @@ FIELDS = {
 """The names of NumPy's results."""
 
 
+@lru_cache(maxsize=2048)
 def find_target(function: Any) -> Function | None:
     """The function of graphc that has the name of one of NumPy's, in the module of the same name."""
     name = function.__name__

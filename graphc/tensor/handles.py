@@ -111,16 +111,16 @@ UNKNOWN: Any = object()
 
 def known(value: Any) -> Any:
     """A value of the program with arrays of NumPy's in place of handles, at any depth; UNKNOWN if one has none."""
-    if isinstance(value, Handle):
-        content = value.content()
-        return content if isinstance(content, np.ndarray) else UNKNOWN
     if isinstance(value, Node):
-        return UNKNOWN
+        content = value.content() if isinstance(value, Handle) else value
+        return UNKNOWN if isinstance(content, Node) else content
     kind = type(value)
     if isinstance(value, (tuple, list)):
-        found = [known(each) for each in value]
-        if any(each is UNKNOWN for each in found):
-            return UNKNOWN
+        found = []
+        for each in value:
+            if (one := known(each)) is UNKNOWN:
+                return UNKNOWN
+            found.append(one)
         return found if kind is list else tuple(found) if kind is tuple else value
     if isinstance(value, dict):
         found = [known(each) for each in value.values()]
@@ -262,11 +262,11 @@ class Handle(Proxy):
     mentioned, verified = _slot("mentioned"), _slot("verified")
 
     def __new__(cls, content: Content, *rest: Any) -> Handle:
-        is_complex = type(content) is Complex or (isinstance(content, np.ndarray) and content.dtype.kind == "c")
+        is_complex = type(content) is Complex if isinstance(content, Node) else content.dtype.kind == "c"
         return object.__new__(ComplexHandle if is_complex else cls)
 
     def __init__(self, content: Content, is_dense: bool, of: Handle | None = None, step: Item | None = None) -> None:
-        if of is None and isinstance(content, np.ndarray):
+        if of is None and not isinstance(content, Node):
             content = frozen(content)
         self.storage: Storage = Storage(content) if of is None else of.storage
         self.version = self.storage.version
