@@ -131,7 +131,7 @@ ON_TOP = {
         "ir.node": "LEAVES Size constant_value variable",
         "ir.walk": "as_size_node",
         "ops.identity": "checked",
-        "ops.derivative": "overridden",
+        "ops.derivative": "grad_clip grad_scale overridden undefined_grad zero_grad",
         "startup.record": "record",
     },
     "session": {

@@ -245,8 +245,13 @@ FOLLOWING = frozenset(
      "shared_inputs").split()
 )  # fmt: skip
 """Attributes of ops that follow from other attributes, or have no effect."""
-STATES: Mapping[str, tuple[str, ...]] = {"Composite": ("fgraph",), "Scan": ("info", "fgraph", "truncate_gradient")}
-"""The attributes that distinguish ops of a class without `__props__`."""
+STATES: Mapping[str, tuple[str, ...]] = {
+    "Composite": ("fgraph",),
+    "GradClip": ("clip_lower_bound", "clip_upper_bound"),
+    "GradScale": ("multiplier",),
+    "Scan": ("info", "fgraph", "truncate_gradient"),
+}
+"""The attributes that distinguish ops of a class whose `__props__` do not."""
 DISPATCHERS = ("_logprob", "_logcdf", "_logccdf", "_icdf")
 """PyMC's dispatchers for the log-density of an op; any program may register functions in them."""
 SETTINGS = ("floatX", "cast_policy", "optimizer_including", "optimizer_excluding")

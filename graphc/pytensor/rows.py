@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.null_type import NullType
 
 import graphc.tensor as T
 from graphc.control.batch import batched
@@ -14,6 +16,7 @@ from graphc.control.branch import ifelse
 from graphc.control.scan import scan, until
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
+from graphc.ops.derivative import grad_clip, grad_scale, overridden, undefined_grad, zero_grad
 from graphc.ops.identity import checked
 from graphc.pytensor.table import ROWS, Table, Unknown, as_declared, folded, known, row, scalars
 from graphc.tensor.signal import conv as signal
@@ -25,6 +28,12 @@ SHORT: dict[str, Callable[..., Any]] = {
     "SpecifyShape": lambda op, x, *sizes: T.specify_shape(x, [known(size) for size in sizes]),
     "Reshape": lambda op, x, shape: T.reshape(x, shape, ndim=op.ndim),
     "Unbroadcast TypeCastingOp ViewOp DeepCopyOp OutputGuard CpuContiguous": lambda op, x: x,
+    # values whose derivatives are others
+    "ZeroGrad": lambda op, x: zero_grad(x),
+    "DisconnectedGrad": lambda op, x: T.disconnected_grad(x),
+    "UndefinedGrad": lambda op, x: undefined_grad(x),
+    "GradClip": lambda op, x: grad_clip(x, op.clip_lower_bound, op.clip_upper_bound),
+    "GradScale": lambda op, x: grad_scale(x, op.multiplier),
     "TensorFromScalar ScalarFromTensor": lambda op, x: x,
     # making
     "Alloc": lambda op, value, *shape: T.alloc(value, *map(known, shape)),
@@ -118,16 +127,21 @@ def _reduce(apply: Any, args: list[Any]) -> Any:
     kind, dtype = type(apply.op.scalar_op).__name__, apply.outputs[0].type.dtype
     if kind not in REDUCTIONS or (kind in ("AND", "OR") and args[0].dtype != "bool"):
         raise Unknown(f"reduction by {kind}")
-    x, axis = args[0], apply.op.axis
+    x, axis = args[0], _axes(apply, args[0])
     if kind in ("Add", "Mul"):
         return REDUCTIONS[kind](T.cast(x, getattr(apply.op, "acc_dtype", None) or dtype), axis=axis, dtype=dtype)
     return REDUCTIONS[kind](x, axis=axis)
 
 
+def _axes(apply: Any, x: Node) -> Any:
+    """Return the axes of a reduction. PyTensor takes the axis 0 of a scalar, as NumPy does."""
+    return apply.op.axis if x.ndim else None
+
+
 @row("ProdWithoutZeros")
 def _product_of_nonzeros(apply: Any, args: list[Any]) -> Any:
     x = T.cast(args[0], apply.op.acc_dtype or apply.outputs[0].type.dtype)
-    return T.prod(T.switch(T.eq(x, 0), T.ones_like(x), x), axis=apply.op.axis)
+    return T.prod(T.switch(T.eq(x, 0), T.ones_like(x), x), axis=_axes(apply, x))
 
 
 @row("Argmax")
@@ -274,8 +288,26 @@ def _if_else(apply: Any, args: list[Any]) -> Any:
 
 @row("OpFromGraph", nested=True)
 def _inlined(apply: Any, args: list[Any], table: Table) -> Any:
-    graph = apply.op.fgraph
-    return table.values_of(graph.outputs, dict(zip(graph.inputs, args, strict=True)))
+    op, graph = apply.op, apply.op.fgraph
+    values = table.values_of(graph.outputs, dict(zip(graph.inputs, args, strict=True)))
+    if op.lop_overrides is None and op.grad_overrides is None:
+        return values
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Collection[int]) -> list[Node | None]:
+        own = [variable.type() for variable in apply.inputs]
+        outs = op(*own, return_list=True)
+        cotangents = [out.type() if place in given else disconnected_type() for place, out in enumerate(outs)]
+        parts = op.L_op(own, outs, cotangents)
+        for place in wanted:
+            if isinstance(parts[place].type, NullType):
+                raise Unknown(f"the derivative of {op} by its input {place}")
+        kept = [place for place in wanted if not isinstance(parts[place].type, DisconnectedType)]
+        known = dict(zip([*own, *outs], [*inputs, *results], strict=True))
+        known.update((cotangents[place], node) for place, node in given.items())
+        made = dict(zip(kept, table.values_of([parts[place] for place in kept], known), strict=True))
+        return [made.get(place) for place in range(len(inputs))]
+
+    return overridden(values, args, rule)
 
 
 @row("Blockwise", nested=True)
@@ -462,7 +494,7 @@ def _scan(apply: Any, args: list[Any], table: Table) -> list[Node]:
     initial += [{"initial": value, "taps": [-1]} for value in whole]
     initial += [None] * len(free)
     sequences = [T.arange(steps), *[rows[:steps] for rows in op.outer_seqs(args)]]
-    results, _ = scan(step, sequences, initial, n_steps=steps, return_list=True)
+    results, _ = scan(step, sequences, initial, n_steps=steps, truncate_gradient=op.truncate_gradient, return_list=True)
     results = list(results)
     made = [results.pop(0)[-1] for _ in buffers]
     for buffer, own in zip(begun, taps, strict=True):

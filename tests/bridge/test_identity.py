@@ -18,6 +18,7 @@ pymc = pytest.importorskip("pymc", reason="make test-bridge has PyMC")
 import pytensor.tensor as pt  # noqa: E402
 from pymc.logprob.abstract import _logprob  # noqa: E402
 from pymc.logprob.rewriting import measurable_ir_rewrites_db  # noqa: E402
+from pytensor.gradient import grad_clip, grad_scale  # noqa: E402
 from pytensor.graph.rewriting.basic import node_rewriter  # noqa: E402
 from pytensor.graph.traversal import ancestors  # noqa: E402
 from pytensor.tensor.random.basic import NormalRV  # noqa: E402
@@ -95,10 +96,11 @@ def test_every_attribute_of_every_op_enters_the_text() -> None:
                 after.of(twin)
                 assert after.lines != before.lines, (type(op), attribute)
     assert len(seen) > 80 and sum(seen.values()) > 150
-    assert set(STATES) <= {kind.__name__ for kind in seen} | {"Composite"}
+    assert set(STATES) <= {kind.__name__ for kind in seen} | {"Composite", "GradClip", "GradScale"}
 
 
 Y = np.array([0.5, 1.5, 0.0])
+MU = pt.constant(0.5) * 2.0
 
 
 def plain(
@@ -118,6 +120,7 @@ def test_models_that_differ_have_texts_that_do() -> None:
     zero = Y.copy()
     zero[2] = -0.0
     ordered = pymc.distributions.transforms.Ordered
+    changes = [grad_scale(MU, 2.0), grad_scale(MU, 3.0), grad_clip(MU, -1.0, 2.0), grad_clip(MU, -1.0, 3.0)]
     others = [
         text(plain()), text(plain(mu=1e-300)), text(plain(y=zero)),
         text(plain(y=np.nextafter(Y, 9.0))), text(plain(shape=2)), text(plain(kind=pymc.HalfCauchy)),
@@ -126,6 +129,7 @@ def test_models_that_differ_have_texts_that_do() -> None:
         text(lambda: pymc.Normal("x", 0, 1, shape=2, transform=ordered())),
         text(lambda: pymc.Normal("x", 0, 1, shape=2, transform=ordered(positive=True))),
         text(lambda: pymc.Uniform("x", 0, 1)), text(lambda: pymc.Uniform("x", 0, 2)),
+        *[text(plain(mu=mu)) for mu in changes],
         text(lambda: pymc.Uniform("x", pt.zeros(()), 2)),
         text(lambda: pymc.Uniform("x", 0, 2, transform=pymc.distributions.transforms.Interval(0, 3))),
         text(lambda: pymc.AR("x", [0.5, 0.1], steps=5)), text(lambda: pymc.AR("x", [0.5, 0.1], steps=5, constant=True)),

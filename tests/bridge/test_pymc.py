@@ -12,7 +12,9 @@ pymc = pytest.importorskip("pymc", reason="make test-bridge has PyMC")
 
 import pytensor  # noqa: E402
 import pytensor.tensor as pt  # noqa: E402
+from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
+from pytensor.gradient import disconnected_grad, grad_clip, grad_scale, zero_grad  # noqa: E402
 
 import graphc.pymc  # noqa: E402
 from graphc.errors import ArgumentError  # noqa: E402
@@ -23,6 +25,10 @@ from tests.support.bridge_models import MODELS, eight_schools, hilbert_space_pro
 def test_log_density_and_gradient_are_pytensors(name: str) -> None:
     with pymc.Model() as built:
         MODELS[name](np.random.default_rng(3))
+    compare(built)
+
+
+def compare(built: Any) -> None:
     compiled = graphc.pymc.compile(built)
     rng = np.random.default_rng(5)
     inputs = [built.rvs_to_values[variable] for variable in built.free_RVs]
@@ -74,6 +80,28 @@ def test_data_may_change_between_calls() -> None:
     after = compiled.logp(np.array([0.5]))
     assert before != after
     np.testing.assert_allclose(after - before, -0.5 * (0.25 + 0.0 + 0.25) + 0.5 * (1.0 + 0.25 + 0.0), atol=1e-12)
+
+
+def test_derivatives_that_a_model_replaces() -> None:
+    a = pt.dvector("a")
+    square = OpFromGraph([a], [a**2], lop_overrides=lambda inputs, outputs, given: [7.0 * given[0] * inputs[0]])
+    with pymc.Model() as built:
+        x = pymc.Normal("x", 0, 1, shape=3, initval=[0.4, -1.5, 2.5])
+        steps = pytensor.scan(
+            lambda h, x: pt.tanh(h * x[0]) + 0.1,
+            outputs_info=x[1],
+            non_sequences=x,
+            n_steps=6,
+            truncate_gradient=2,
+            return_updates=False,
+        )
+        parts = [x * disconnected_grad(x), x * zero_grad(x**2), grad_clip(3.0 * x, -1.0, 1.0) ** 2, grad_scale(x, 0.5)]
+        for number, part in enumerate([*parts, square(x), x * square(pt.sin(x)), steps[-1]]):
+            pymc.Potential(f"p{number}", part)
+    compare(built)
+    with pymc.Model() as twice:
+        pymc.Potential("p", square(pymc.Flat("x", shape=3)))
+    np.testing.assert_allclose(graphc.pymc.compile(twice).d2logp(np.ones(3)), 7.0 * np.eye(3))
 
 
 def test_parameters_whose_sizes_data_decide() -> None:

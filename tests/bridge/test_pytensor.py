@@ -143,6 +143,12 @@ def test_products_and_batches_of_them() -> None:
     check(outputs)
 
 
+def test_sums_over_the_axis_of_a_scalar() -> None:
+    """PyMC's `CAR` has some. PyTensor's Python code does not compute them, its numba does."""
+    f = pytensor.function([J], [pt.sum(pt.exp(J), axis=-1), pt.prod(J, axis=0)], mode=STRICT)
+    np.testing.assert_allclose(f(3), [np.exp(3.0), 3])
+
+
 def spd(x: Any) -> Any:
     return x @ x.T + 2.0 * pt.eye(3)
 
