@@ -90,6 +90,8 @@ def named(name: str, function: Any) -> Callable[..., Any]:
     """One of NumPy's functions, of arrays and of tensors."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and kwargs.get("where", kwargs) is None:
+            del kwargs["where"]  # no mask, as of tensors and in JAX; to NumPy None is a mask that chooses nothing
         if is_plain(args, kwargs):
             return function(*args, **kwargs)
         return call_function(function, args, kwargs)

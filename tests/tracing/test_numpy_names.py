@@ -122,3 +122,8 @@ def test_a_program() -> None:
         by_numpy = graphc.grad(lambda p: np.mean((np.tanh(x @ p["w"] + p["b"]).sum(axis=1) - y) ** 2))(params)
     npt.assert_allclose(value, np.mean((np.tanh(x @ params["w"] + params["b"]).sum(axis=1) - y) ** 2))
     npt.assert_allclose(slopes["w"], by_numpy["w"])
+
+
+def test_none_is_no_mask() -> None:
+    for f in (jnp.sum, jnp.mean, jnp.max):
+        assert f(np.array([1.0, 2.0]), where=None) == f(np.array([1.0, 2.0]))
