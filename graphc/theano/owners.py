@@ -179,8 +179,8 @@ Rule = Callable[[Node], Iterator[Proposal]]
 
 AROUND = ("broadcast_to", "dimshuffle", "isfinite", "stop_gradient", "where")
 """Ops around the maximum that scores are shifted by."""
-SHAPED = ("broadcast_to", "cast", "dimshuffle", "reshape")
-"""Ops that an operand may be given to fit the others."""
+SHAPED = ("broadcast_to", "cast", "checked", "dimshuffle", "reshape")
+"""Ops that an operand may be given to fit the others, or to be checked."""
 MOST = 40
 """Nodes that are looked through for an operand."""
 

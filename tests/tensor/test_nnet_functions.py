@@ -331,3 +331,17 @@ def test_gradient_of_crossentropy_of_classes() -> None:
         np.testing.assert_array_equal(result, [[0, -1.25, 0], [0, 0, -8]])
     with pytest.raises(GraphTypeError, match="a matrix and a vector of integers"):
         nnet.crossentropy_categorical_1hot_grad(g, p, g)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_a_class_below_zero_is_an_error(mode: Any) -> None:
+    """It means that there is no label. As an index that counts from the end it would mean the last class."""
+    x, y = T.dmatrix("x"), T.ivector("labels")
+    cost = nnet.categorical_crossentropy(nnet.softmax(x), y)
+    f = graphc.function([x, y], [cost, graphc.grad(cost.sum(), x)], mode=mode)
+    assert [part.shape for part in f(np.zeros((0, 3)), np.zeros(0, "int32"))] == [(0,), (0, 3)]
+    np.testing.assert_allclose(f(np.eye(2), np.array([1, 0], "int32"))[0], np.log(1 + np.e))
+    with pytest.raises(IndexOutOfBounds, match="a class of labels .* is below 0"):
+        f(np.eye(2), np.array([0, -1], "int32"))
+    z = T.TensorType("uint8", (False,))("z")
+    assert "checked" not in graphc.function([x, z], nnet.categorical_crossentropy(x, z), mode="interpreted").text

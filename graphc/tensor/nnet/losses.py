@@ -20,13 +20,14 @@ from graphc.ir.node import Node, describe, make
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
+from graphc.ops.identity import checked
 from graphc.tensor import elementary as el
 from graphc.tensor.creation import arange, full, one_hot, ones, zeros
 from graphc.tensor.indexing import getitem, set_subtensor, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.keys import positions
 from graphc.tensor.products import dot
-from graphc.tensor.reductions import cumsum, shift_of, sum
+from graphc.tensor.reductions import all, cumsum, shift_of, sum
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import broadcast_to, label_operand, normalise_axes, reshape
 
@@ -77,7 +78,11 @@ def log_softmax(x: Any, axis: Any = -1) -> Node:
 
 
 def _class_of_each(scores: Node, classes: Node) -> Node:
-    """The element of the last axis of `scores` that `classes` names."""
+    """The element of the last axis of `scores` that `classes` names. A class below 0 is an error: it stands for no
+    label in many data sets, and an index that counts from the end would take it for the last class."""
+    if not classes.type.dtype.startswith("u"):
+        named = cast(all(el.greater_equal(classes, 0)), "int64")
+        classes = checked(classes, [named], f"a class of {describe(classes)} is below 0", "index")
     columns = scores.type.shape[-1]
     outer = scores.type.shape[:-1]
     count = sizes.product(outer)
@@ -111,7 +116,7 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
 
     `true_dist` holds an integer class for each row, or a distribution of the shape of `coding_dist` (one-hot rows,
     say). A class whose true probability is 0 adds nothing, whatever its coding probability. Raises RankError for other
-    ranks.
+    ranks; a call raises IndexOutOfBounds for a class below 0 or beyond the last.
 
         >>> T.nnet.categorical_crossentropy(T.constant([[0.5, 0.5]]), [0]).eval()
         array([0.69314718])
