@@ -20,7 +20,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -727,12 +726,9 @@ def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
     if not attrs:
         return op, tuple(map(id, args))
-    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
+    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items())
     sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
     return op, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
-
-
-_first = itemgetter(0)
 
 
 def literal(value: Any, dtype: str | None = None) -> Node:
@@ -790,6 +786,8 @@ def describe_size(size: Size) -> str:
 def describe(node: Node) -> str:
     """A short description for messages: the user's name or the expression, with the user's line."""
     node = plain(node)
+    while node.op.name == "checked" and not node.name:  # a check is not shown, and has no line
+        node = node.args[0]
     if node.op is SIZE:
         return f"the size of {node.attrs['owner'] or 'a variable'} along axis {node.attrs['axis']}"
     value = constant_value(node)
