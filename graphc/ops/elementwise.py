@@ -525,15 +525,11 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
 
     Python floats get `options.floatX`, Python integers int64; `dtype` casts. Raises GraphTypeError for anything else.
     """
-    kind = type(value)
-    if (kind is int or kind is float) and name is None and abs(value) < EXACT:  # which programs use most
-        usual = dtype or ("int64" if kind is int else options.floatX)
-        if usual == "float64" or (usual == "int64" and kind is int):
-            return literal(value, usual)
     wanted = dtype and check_dtype(dtype)
-    if not isinstance(value, Node):
-        value = result_of(value)
-    if not isinstance(value, Node):
+    kind = type(value)
+    if kind is float or (kind is int and abs(value) < EXACT):  # which programs use most
+        node = convert_to("constant", value, wanted or ("int64" if kind is int else options.floatX))
+    elif not isinstance(value := result_of(value), Node):
         own = promote(*_settle([_weigh(value)]))
         node = convert_to("constant", value, wanted or own)
     else:

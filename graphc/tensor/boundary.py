@@ -41,8 +41,7 @@ from graphc.tensor.indexing import put_item
 def given(value: Any) -> Any:
     """A value of the program with nodes and arrays in place of handles, at any depth of a tree."""
     if isinstance(value, Node):
-        kept = value.content() if isinstance(value, Handle) else value
-        return kept.node() if isinstance(kept, Proxy) else kept
+        return plain(value.content() if isinstance(value, Handle) else value)
     kind = type(value)
     if kind is tuple or kind is list:
         found = [given(each) for each in value]

@@ -65,17 +65,19 @@ def fuse_aligned(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> tuple[
     """Statements in which loops that write shifted parts of an array are fused; `fresh` gives names."""
     result: list[ir.Stmt] = []
     group: list[Shifted] = []
-    notes: list[ir.Stmt] = []
+    waiting: list[ir.Stmt] = []  # the loops of the group, and the remarks between and behind them
 
     def close() -> None:
-        result.extend(_fused(group, fresh) if len({each.shift for each in group}) > 1 else (e.loop for e in group))
-        result.extend(notes)
+        if len({each.shift for each in group}) > 1:
+            end = 1 + max(place for place, stmt in enumerate(waiting) if isinstance(stmt, ir.Loop))
+            waiting[:end] = _fused(group, fresh)
+        result.extend(waiting)
         group.clear()
-        notes.clear()
+        waiting.clear()
 
     for stmt in body:
         if group and isinstance(stmt, ir.Note):
-            notes.append(stmt)
+            waiting.append(stmt)
             continue
         one = _shifted(stmt)
         if one is None or not _may_join(group, one):
@@ -83,8 +85,8 @@ def fuse_aligned(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> tuple[
         if one is None:
             result.append(visit.map_bodies(stmt, lambda inner: fuse_aligned(inner, fresh)))
         else:
-            notes.clear()
             group.append(one)
+            waiting.append(stmt)
     close()
     return tuple(result)
 
@@ -179,7 +181,7 @@ def _fused(group: Sequence[Shifted], fresh: Callable[[str], str]) -> Iterator[ir
 
 
 def _chain(group: Sequence[Shifted], index: ir.Var, ahead: int, fresh: Callable[[str], str]) -> Iterator[ir.Stmt]:
-    """What the loops of a group do to element `index` + `ahead`: each goes on from the value of the one before."""
+    """Do to element `index` + `ahead` what the loops of a group do, each from the value of the one before."""
     value: ir.Expr | None = None
     for each in group:
         if value is not None:
@@ -230,6 +232,6 @@ def _iteration(
 
 
 def _reads(each: Shifted) -> int:
-    """How often an iteration reads the element that it writes."""
+    """Count the reads of the element that an iteration writes."""
     parts = visit.all_expressions(each.loop.body)
     return sum(isinstance(part, ir.Load) and part.buffer == each.buffer for part in parts)

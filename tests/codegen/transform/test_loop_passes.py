@@ -20,7 +20,7 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.passes import FORWARD, KERNEL_PASSES, Subject
-from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set, Var
+from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Note, Set, Var
 from graphc.loopir.syntax import Names, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
@@ -112,6 +112,13 @@ def test_a_pass(name: str, title: str) -> None:
         assert print_functions(after).strip("\n") == (wanted or text)
         assert parse_functions(wanted or text) == after
     assert not differs(left_by(after, name), left_by(before, name))
+
+
+def test_loops_that_are_not_fused_keep_their_remarks() -> None:
+    (function,) = parse_functions(read_cases("fuse_aligned")["kept: the same part"][0])
+    first, second = function.body
+    body = (first, Note("a remark"), second, Note("another"))
+    assert carry_out("fuse_aligned", replace(function, body=body))[-1].body == body
 
 
 def left_by(functions: Functions, name: str) -> tuple[int, dict[str, dict[int, object]]]:
