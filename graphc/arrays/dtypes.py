@@ -50,12 +50,12 @@ def check_dtype(dtype: object) -> str:
     """The name of `dtype` (a name, a NumPy dtype or a scalar type). Raises GraphTypeError if graphc has no such
     dtype."""
     try:
-        name = np.dtype(dtype).name  # type: ignore[call-overload]
+        name = name_of(np.dtype(dtype))  # type: ignore[call-overload]
     except TypeError as error:
         raise GraphTypeError(f"{dtype!r} is not a dtype") from error
     if name not in NUMPY_DTYPES:
         raise GraphTypeError(f"dtype {name} is not supported; graphc has {', '.join(NUMPY_DTYPES)}")
-    return str(name)
+    return name
 
 
 class Dtype(str):
