@@ -74,7 +74,7 @@ class Key:
 
 
 def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
-    """Return the key of a printed graph, or of another text that identifies one (functions/factory.py), under the
+    """Return the key of a printed graph, or of another text that identifies one (functions/function.py), under the
     options as they are now. settings: those of its function."""
     return Key(text, chosen_settings(settings), fingerprint())
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.codegen.lower.access import Survey, loop_across
-from graphc.codegen.lower.elements import Lowerer
+from graphc.codegen.lower.elements import Lowerer, Survey, loop_across
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.nodes import loop_vars, opaque_element, segment_count, unrolls
 from graphc.codegen.schedule.plan import IndexCheck, Nest

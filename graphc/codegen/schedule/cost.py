@@ -88,7 +88,7 @@ def recompute_cost(node: Node, traffic: Traffic, is_materialised: Callable[[Node
 
 def is_choice(node: Node) -> bool:
     """Tell whether a value says which place is the one of a row, as `label[:, None] == arange(n)` does: loops that add
-    a number at that place alone must see it (codegen/transform/chosen.py)."""
+    a number at that place alone must see it (codegen/transform/sums.py)."""
     if node.op.name != "equal":
         return False
     places = [is_place_near(below_broadcasts(arg)) for arg in node.args]

@@ -19,17 +19,15 @@ from typing import TypeAlias
 from graphc.codegen.transform.abreast import short_rows_abreast
 from graphc.codegen.transform.aligned import fuse_aligned
 from graphc.codegen.transform.borders import split_borders
-from graphc.codegen.transform.chosen import add_where_chosen
 from graphc.codegen.transform.double_buffers import double_buffer
-from graphc.codegen.transform.fission import functions_before_recurrences
 from graphc.codegen.transform.forwarding import elide_copies, forward_stores
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import Outlined, outline
-from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
-from graphc.codegen.transform.recurrences import shorten_recurrences
+from graphc.codegen.transform.recurrences import functions_before_recurrences, shorten_recurrences
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
+from graphc.codegen.transform.sums import Narrowed, add_where_chosen, narrow_sums
 from graphc.codegen.transform.unroll import keep_in_registers, unroll_and_jam, unroll_rows, unroll_steps
 from graphc.ir.verify import Step, passed, watched
 from graphc.loopir import ir

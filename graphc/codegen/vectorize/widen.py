@@ -674,7 +674,7 @@ def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.
         return vector
     is_call = isinstance(step, ir.CallInstr)
     operation = min_max_of(step) or "" if is_call else step.opname
-    if operation in ("maximum", "minimum"):  # LLVM's own reduction knows no short form of the calls (llvm/extremes.py)
+    if operation in ("maximum", "minimum"):  # LLVM's own reduction knows no short form of the calls (llvm/target.py)
         pair = narrow(builder, step, vector, 2)
         return append(builder, step, [builder.extract_element(pair, INT32(lane)) for lane in (0, 1)])
     name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{suffix_of(step.type)}"

@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.llvm.extremes import with_short_extremes
+from graphc.codegen.llvm.target import with_short_extremes
 
 NUMBERS = (0.0, -0.0, 1.0, -1.5, 1e-310, -1e-310, float("inf"), float("-inf"), float("nan"), 3.0)
 IR = """

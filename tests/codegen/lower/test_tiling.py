@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.lower.access import loop_across
+from graphc.codegen.lower.elements import loop_across
 from graphc.codegen.pipeline import restore
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of

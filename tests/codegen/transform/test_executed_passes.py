@@ -17,8 +17,8 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.simplify import STEPS, simplify
+from graphc.codegen.transform.sums import narrow_sums
 from graphc.ir.node import Node, Op, Sample
 from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import Graph
