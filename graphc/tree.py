@@ -33,9 +33,10 @@ from graphc.tensor.shaping import reshape
 from graphc.trees import REGISTERED, Registered, Shield
 
 __all__ = [
-    "TreeDef", "all", "broadcast", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path",
+    "Partial", "TreeDef", "all", "broadcast", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path",
     "map", "map_with_path", "ravel_pytree", "reduce", "register_dataclass", "register_pytree_node",
-    "register_pytree_node_class", "register_static", "structure", "transpose", "unflatten",
+    "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
+    "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
 IsLeaf = Callable[[Any], bool] | None
@@ -68,6 +69,11 @@ class TreeDef:
         if len(given) != self.num_leaves:
             raise GraphValueError(f"unflatten: {self} has {self.num_leaves} leaves, and {len(given)} are given")
         return trees.like(self.skeleton, given)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the parts of a tree that stand where this structure has its leaves. Raises GraphValueError where the
+        tree has another structure."""
+        return _others(self.skeleton, [tree], "flatten_up_to")[0]
 
     def children(self) -> list[TreeDef]:
         """Return the structures of the parts."""
@@ -323,6 +329,50 @@ def register_pytree_node_class(cls: Class) -> Class:
     return cls
 
 
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """Make a class one of trees, as `register_pytree_node` does. flatten_with_keys(value): pairs of a key and a part,
+    and what else there is. The key stands in paths, as text. flatten_func(value): the same without keys; it is not
+    needed. Raises the errors of `register_pytree_node`.
+
+        >>> class Line:
+        ...     def __init__(self, slope):
+        ...         self.slope = slope
+        >>> graphc.tree.register_pytree_with_keys(
+        ...     Line, lambda line: ([(".slope", line.slope)], None), lambda rest, parts: Line(*parts)
+        ... )
+        >>> graphc.tree.leaves_with_path(Line(2.0))
+        [('.slope', 2.0)]
+    """
+
+    def children(value: Any) -> tuple[dict[str, Any], Any]:
+        parts, rest = flatten_with_keys(value)
+        return {str(key): part for key, part in parts}, rest
+
+    _register(nodetype, Registered(children, lambda rest, parts: unflatten_func(rest, tuple(parts))))
+
+
+def register_pytree_with_keys_class(cls: Class) -> Class:
+    """Make a class one of trees by its methods `tree_flatten_with_keys(self)` and `tree_unflatten(cls, rest, parts)`: a
+    decorator. See `register_pytree_with_keys`.
+    """
+    register_pytree_with_keys(cls, lambda value: value.tree_flatten_with_keys(), attrgetter("tree_unflatten")(cls))
+    return cls
+
+
+class Partial(functools.partial):  # type: ignore[type-arg]
+    """A `functools.partial` that is a tree: its arguments are parts, the function belongs to the structure. So it can
+    be an argument of traced functions, and the carry of loops.
+
+        >>> graphc.tree.leaves(graphc.tree.Partial(max, 1.0, key=2.0))
+        [1.0, 2.0]
+    """
+
+
 def register_dataclass(
     nodetype: Any = None,
     data_fields: Sequence[str] | None = None,
@@ -385,6 +435,13 @@ def register_static(cls: Class) -> Class:
     """
     _register(cls, Registered(lambda value: ({}, value), lambda rest, parts: rest))
     return cls
+
+
+register_pytree_node(
+    Partial,
+    lambda value: ((value.args, value.keywords), value.func),
+    lambda function, parts: Partial(function, *parts[0], **parts[1]),
+)
 
 
 # --- one vector -------------------------------------------------------------------------------------------------------

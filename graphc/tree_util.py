@@ -1,6 +1,7 @@
 """Functions of trees under the names of `jax.tree_util`: those of `graphc.tree`, as `tree_map` and so on."""
 
 from graphc.tree import (
+    Partial,
     TreeDef as PyTreeDef,
     all as tree_all,
     flatten as tree_flatten,
@@ -14,6 +15,8 @@ from graphc.tree import (
     register_dataclass,
     register_pytree_node,
     register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
     register_static,
     structure as tree_structure,
     transpose as tree_transpose,
@@ -21,7 +24,8 @@ from graphc.tree import (
 )
 
 __all__ = [
-    "PyTreeDef", "keystr", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_static", "tree_all", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
-    "tree_map", "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
+    "Partial", "PyTreeDef", "keystr", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all", "tree_flatten",
+    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path",
+    "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
 ]  # fmt: skip

@@ -66,6 +66,40 @@ def exact_kind(value: Any) -> Hashable:
     return (kind, repr(value)) if isinstance(value, np.floating) else kind
 
 
+def hashable(value: Any) -> Any:
+    """A value of a structure, or what stands for one that has no hash: contents of dicts, lists, sets and arrays."""
+    try:
+        hash(value)
+    except TypeError:
+        return _contents(value)
+    return value
+
+
+def _contents(value: Any) -> Any:
+    if isinstance(value, dict):
+        return (type(value), frozenset((k, exact_kind(k), hashable(v), exact_kind(v)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return (type(value), *[(hashable(item), exact_kind(item)) for item in value])
+    if isinstance(value, set):
+        return (set, frozenset((item, exact_kind(item)) for item in value))
+    if isinstance(value, np.ndarray):
+        return (np.ndarray, str(value.dtype), value.shape, value.tobytes())
+    return Compared(value)
+
+
+class Compared:
+    """A value without a hash, which is compared by `==`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Compared) and type(other.value) is type(self.value) and bool(other.value == self.value)
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+
 def leaves(tree: Any) -> list[Any]:
     """The leaves of a tree, in order."""
     return flatten(tree)[0]
@@ -95,7 +129,8 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
     if kind not in _USUAL and kind in REGISTERED:
         known = REGISTERED[kind]
         named, rest = known.children(tree)
-        return (known.kind or kind, tuple(named), rest, exact_kind(rest), *_several(named.values(), found))
+        told = hashable(rest)
+        return (known.kind or kind, tuple(named), told, exact_kind(told), *_several(named.values(), found))
     if kind is dict or isinstance(tree, dict):
         keys = ordered(tree)
         told = keys if _TEXT.issuperset(map(type, keys)) else (keys, exact_kind(keys))
@@ -106,7 +141,7 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
         return None
     if _is_dataclass(tree):
         varying, static = fields_of(tree)
-        kept = tuple(getattr(tree, name) for name in static)
+        kept = hashable(tuple(getattr(tree, name) for name in static))
         return (kind, kept, exact_kind(kept), *_several([getattr(tree, name) for name in varying], found))
     found.append(tree)
     return LEAF

@@ -221,3 +221,36 @@ def test_one_vector_of_all_elements() -> None:
     x = T.dmatrix("x")
     vector, unravel = tree.ravel_pytree([x, x[0]])
     npt.assert_array_equal(graphc.function([x], unravel(vector + 1.0)[1])(p["w"]), [1, 2, 3])
+
+
+class Named:
+    """A class of trees whose structure has a dict, which has no hash."""
+
+    def __init__(self, value: Any, told: dict[str, Any]) -> None:
+        self.value, self.told = value, told
+
+
+tree.register_pytree_with_keys(
+    Named, lambda value: ([(".value", value.value)], value.told), lambda told, parts: Named(parts[0], told)
+)
+
+
+def test_structures_with_what_has_no_hash_are_compared() -> None:
+    rests: list[Any] = [1, True, [1, 2], np.ones(2), np.zeros(2), {2}]
+    kinds = [{"a": rest} for rest in rests]
+    forms = [tree.structure(Named(1.0, told)) for told in kinds]
+    assert all((left == right) == (left is right) for left in forms for right in forms)
+    assert tree.structure(Named(2.0, {"a": np.ones(2)})) == forms[3] and len({*forms}) == len(kinds)
+    assert tree.leaves_with_path(Named(1.0, {})) == [(".value", 1.0)]
+    assert forms[0].flatten_up_to(Named([3.0], {"a": 1})) == [[3.0]]
+    scaled = graphc.jit(lambda x: Named(x.value * x.told["by"], x.told))
+    for by in (2, 3, 2):
+        assert scaled(Named(np.ones(2), {"by": by})).value[0] == by
+    assert len(scaled.functions) == 2
+
+
+def test_a_partial_is_a_tree() -> None:
+    move = tree_util.Partial(lambda by, x, *, scale: scale * (x + by), np.ones(2), scale=2.0)
+    assert len(tree.leaves(move)) == 2
+    npt.assert_array_equal(graphc.jit(lambda f, x: f(x))(move, np.ones(2)), [4.0, 4.0])
+    npt.assert_array_equal(tree.map(lambda leaf: 2 * leaf, move)(np.ones(2)), [12.0, 12.0])
