@@ -70,3 +70,32 @@ def test_slopes_at_zero_are_those_below() -> None:
         np.array([-1.0, 0.0, 1.0])
     )
     npt.assert_allclose(slopes, [0.01, 0.01, 2.0])
+
+
+DRAWN = {
+    "normal": (nn.initializers.normal(0.5), 0.5), "truncated_normal": (nn.initializers.truncated_normal(1.0), 0.8796),
+    "glorot_uniform": (nn.initializers.glorot_uniform(), np.sqrt(2 / 70)),
+    "he_normal": (nn.initializers.he_normal(), np.sqrt(2 / 30)),
+    "lecun_uniform": (nn.initializers.lecun_uniform(), np.sqrt(1 / 30)),
+    "fan_out": (nn.initializers.variance_scaling(3.0, "fan_out", "normal"), np.sqrt(3 / 40)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_initial_values_have_the_deviation_of_their_formula(name: str) -> None:
+    draw, deviation = DRAWN[name]
+    with graphc.options.change(mode="interpreted"):
+        values = draw(graphc.random.key(1), (2, 15, 20), np.float32)
+    assert values.dtype == np.float32 and values.shape == (2, 15, 20)
+    assert abs(values.mean()) < 0.2 * deviation and values.std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_orthogonal_initial_values() -> None:
+    with graphc.options.change(mode="interpreted"):
+        wide = nn.initializers.orthogonal(2.0)(graphc.random.key(0), (3, 5))
+        middle = nn.initializers.delta_orthogonal()(graphc.random.key(0), (3, 3, 2, 4))
+    npt.assert_allclose(wide @ wide.T, 4 * np.eye(3), atol=1e-12)
+    npt.assert_allclose(middle[1, 1] @ middle[1, 1].T, np.eye(2), atol=1e-12)
+    assert np.count_nonzero(middle) == 8
+    with pytest.raises(ValueError, match="two axes or more"):
+        nn.initializers.he_normal()(graphc.random.key(0), (3,))

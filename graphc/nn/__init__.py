@@ -2,6 +2,7 @@
 
 In: arrays, numbers and tensors. Out: tensors, where an argument is one or a function is traced; else arrays.
 `graphc.tensor.nnet` has these functions under Theano's names, and losses, normalizations and convolutions besides.
+initializers.py has initial values of weights.
 
     nn.softmax(np.zeros(2))              array([0.5, 0.5]): along the last axis, as JAX's
     nn.gelu(x)                           approximated by tanh, as JAX's; approximate=False is exact
@@ -10,18 +11,22 @@ In: arrays, numbers and tensors. Out: tensors, where an argument is one or a fun
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphc.lax import as_public
 from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.scipy.special import composed
+from graphc.startup.hooks import lazily
 from graphc.tensor import elementary as el, reductions
 from graphc.tensor.creation import arange, ones_like
 from graphc.tensor.nnet import activations, losses
 from graphc.tensor.nnet.activations import celu, elu, glu, hard_tanh, log_sigmoid, mish, relu6, selu, silu, squareplus
 from graphc.tensor.shaping import expand_dims
+
+if TYPE_CHECKING:
+    from graphc.nn import initializers as initializers
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -182,3 +187,6 @@ def _mean(x: Any, axis: Any, where: Any) -> Any:
 
 for _name in __all__:
     globals()[_name] = as_public(globals()[_name], __name__)
+
+if not TYPE_CHECKING:  # which know the module
+    __getattr__ = lazily(__name__, {"initializers": ""})
