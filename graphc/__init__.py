@@ -167,6 +167,7 @@ if TYPE_CHECKING:
         checkpoint as checkpoint,
         checkpoint_name as checkpoint_name,
         checkpoint_policies as checkpoint_policies,
+        custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
         debug as debug,
@@ -232,8 +233,9 @@ _NAMES = {
     "tensor": "Variable dot get_scalar_constant_value nnet",
     "theano.paths": "install_as_theano",
     "tracing": """
-        Jitted ShapeDtypeStruct checkpoint checkpoint_name checkpoint_policies custom_jvp custom_vjp debug disable_jit
-        eval_shape hvp jacfwd jacrev jit linearize make_graph pure_callback remat stop_gradient vectorize vmap
+        Jitted ShapeDtypeStruct checkpoint checkpoint_name checkpoint_policies custom_gradient custom_jvp custom_vjp
+        debug disable_jit eval_shape hvp jacfwd jacrev jit linearize make_graph pure_callback remat stop_gradient
+        vectorize vmap
     """,
 }
 _OWN_NAMES = {"for_loop": "fori_loop", "switch_case": "switch"}

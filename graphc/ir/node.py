@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from graphc.arrays.dtypes import COMPLEX as COMPLEX_DTYPES, NUMPY_DTYPES, SHOWN, Dtype, check_dtype
-from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
 from graphc.ir.source_lines import (
     PACKAGE,
@@ -521,10 +521,9 @@ class Node(Immutable):
                     return of_memory(name, self)
                 return partial(_used, name, self)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
-                if TRACE.depth and name[:2] != "__" and asked_by_user(3):
-                    what = describe(self)
-                    raise GraphAttributeError(f"{what}: a tensor has no attribute {name!r}{asked(what)}")
-                raise AttributeError(f"a tensor has no attribute {name!r}")
+                if not TRACE.depth or name[:2] == "__":
+                    raise AttributeError(f"a tensor has no attribute {name!r}")
+                return FUNCTIONS["asked_attribute"](self, name)
             return explained(FUNCTIONS.get(method) or FUNCTIONS["later"](method), "").__get__(self)
 
     def __dir__(self) -> list[str]:

@@ -126,10 +126,27 @@ def as_public(found: Any, package: str) -> Any:
     return explained(at_once(own, _interpreted(own)), package)
 
 
+UNUSED = ("unroll", "_split_transpose", "batch_size")
+"""Arguments of JAX's loops that say how they are carried out, which graphc decides."""
+JAXS = {"body_fun": "body", "cond_fun": "cond", "init_val": "init"}
+"""Parameters of JAX's loops, with graphc's names for them."""
+
+
 def _compiled(name: str) -> Any:
-    """Return a loop or a branch, which is compiled where it is of arrays."""
-    function = getattr(functional, name)
-    return explained(at_once(vars(function)["__wrapped__"]), __name__)
+    """Return a loop or a branch, which is compiled where it is of arrays, with JAX's arguments."""
+    function = at_once(vars(getattr(functional, name))["__wrapped__"])
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {JAXS.get(key, key): value for key, value in kwargs.items() if key not in UNUSED}
+            if "operand" in kwargs:
+                args = (*args, kwargs.pop("operand"))
+                first = ("pred", "true_fun", "false_fun") if name == "cond" else ("index", "branches")
+                args = (*[kwargs.pop(each) for each in first if each in kwargs], *args)
+        return function(*args, **kwargs)
+
+    return explained(call, __name__)
 
 
 if not TYPE_CHECKING:  # which know the names

@@ -10,7 +10,7 @@ graphc has for it of tensors and in traced functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -19,6 +19,8 @@ import numpy as np
 from graphc.ir.at_once import at_once, is_plain
 from graphc.ir.node import Node
 from graphc.ir.source_lines import TRACE, by_program
+from graphc.numpy.extended import extended, without_jaxs
+from graphc.ops.elementwise import as_node
 from graphc.tensor.boundary import WRITERS, Call, apply_function, apply_ufunc, computed
 from graphc.tensor.dispatch import call_function, call_ufunc, find_target, title, ufunc_target
 from graphc.tensor.forms import OWN
@@ -75,7 +77,7 @@ def function_for(name: str, function: Any) -> Callable[..., Any] | None:
     if isinstance(function, np.ufunc):
         return Ufunc(name, function)
     if has_function(function):
-        return named(name, function)
+        return named(name, function) if function in WRITERS else extended(name, named(name, function))
     return of_arrays(name, function) if isinstance(function, CALLABLE) else None
 
 
@@ -99,6 +101,8 @@ def named(name: str, function: Any) -> Callable[..., Any]:
     if function in WRITERS:
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs.pop("inplace", True):
+                return changed_copy(function, args, kwargs)
             if is_plain(args, kwargs):
                 return function(*args, **kwargs)
             return (apply_function if by_program() else call_function)(function, args, kwargs)
@@ -109,6 +113,17 @@ def named(name: str, function: Any) -> Callable[..., Any]:
     call.__doc__ = getattr(target_of(function), "__doc__", None) or f"NumPy's {name}."
     vars(call)["__wrapped__"] = function  # which `help` reads the signature from
     return call
+
+
+def changed_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The copy of an array that one of NumPy's writing functions would make of it."""
+    first, *rest = args
+    if is_plain(args, kwargs):
+        copy = np.array(first)
+        function(copy, *rest, **kwargs)
+        return copy
+    names, write = WRITERS[function]
+    return write(as_node(first), **dict(zip(names.split()[1:], rest, strict=False)), **kwargs)
 
 
 class Ufunc:
@@ -130,6 +145,11 @@ class Ufunc:
         return self.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = without_jaxs(kwargs)
+            dtype = kwargs.pop("preferred_element_type", None) if self.ufunc.signature else None
+            if dtype is not None:
+                return self(*args, **kwargs).astype(dtype)
         if is_plain(args, kwargs):
             return self.ufunc(*args, **kwargs)
         if self.of_tensors is None:

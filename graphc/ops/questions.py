@@ -18,7 +18,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from graphc.errors import GraphcError
+from graphc.errors import GraphAttributeError, GraphcError
 from graphc.ir import sizes
 from graphc.ir.interpret import check_guard
 from graphc.ir.node import (
@@ -38,8 +38,18 @@ from graphc.ir.node import (
     make,
     plain,
 )
-from graphc.ir.source_lines import TRACE, TRACED, OfArrays, Where, by_program, program_line, traced_from, user_line
-from graphc.ir.symbol import METHODS
+from graphc.ir.source_lines import (
+    TRACE,
+    TRACED,
+    OfArrays,
+    Where,
+    asked_by_user,
+    by_program,
+    program_line,
+    traced_from,
+    user_line,
+)
+from graphc.ir.symbol import METHODS, asked
 from graphc.ir.walk import as_size_node
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
@@ -192,6 +202,21 @@ def asked_number(node: Any) -> Any:
     return number
 
 
+OF_NUMBERS = frozenset("as_integer_ratio bit_count bit_length hex is_integer to_bytes".split())
+"""Methods of Python's numbers that a tensor has where it is a size: a call asks for the number."""
+
+
+def asked_attribute(node: Node, name: str) -> Any:
+    """An attribute of the number that a tensor is for the sizes at hand. AttributeError for any other, in the words of
+    the program where it asks."""
+    if name in OF_NUMBERS and (number := asked_number(node)) is not None:
+        return getattr(np.asarray(number).item(), name)
+    if asked_by_user(4):
+        what = describe(node)
+        raise GraphAttributeError(f"{what}: a tensor has no attribute {name!r}{asked(what)}")
+    raise AttributeError(f"a tensor has no attribute {name!r}")
+
+
 def asked_values(node: Any) -> Any:
     """The array that a vector is, or the number that a tensor is, for the sizes at hand, which are noted. None
     where it does not follow from them."""
@@ -284,7 +309,9 @@ def line_of(note: Note) -> tuple[Node, int, bool] | None:
     return size, -factor * number + (strict if up else -strict), up
 
 
-FUNCTIONS.update(asked_number=asked_number, asked_size=asked_size, asked_values=asked_values)
+FUNCTIONS.update(
+    asked_attribute=asked_attribute, asked_number=asked_number, asked_size=asked_size, asked_values=asked_values
+)
 
 
 # --- truth ------------------------------------------------------------------------------------------------------------

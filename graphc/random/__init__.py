@@ -42,5 +42,7 @@ __all__ = sorted(["loggamma", *" ".join(HOMES.values()).split()])  # noqa: PLE06
 
 all_at_once(globals())
 explain_all(globals())
+PRNGKey = globals()["key"]
+"""JAX's older name of `key`."""
 if not TYPE_CHECKING:
-    __getattr__ = telling(__name__, "PRNGKey", "key_", "wrap_key")
+    __getattr__ = telling(__name__, "key_", "wrap_key")

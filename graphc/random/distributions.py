@@ -45,8 +45,12 @@ def word(number: int) -> Node:
 
 
 def as_key(value: Any) -> Node:
-    """A key: a scalar of uint64. GraphTypeError for anything else."""
+    """A key: a scalar of uint64. A vector of two uint32, as JAX's older keys are, is the number that these words make.
+    GraphTypeError for anything else."""
     node = as_node(value)
+    if node.ndim == 1 and node.type.dtype == "uint32":
+        high, low = (cast(node[place], "uint64") for place in (0, 1))
+        return elementwise("bitwise_or", elementwise("left_shift", high, word(32)), low)
     if node.ndim or node.type.dtype != "uint64":
         raise GraphTypeError(
             f"a key is a uint64 scalar, as graphc.random.key(seed) makes it; {describe(node)} has type {node.type}"

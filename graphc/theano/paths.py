@@ -124,7 +124,6 @@ JAX = (
         """
         ops.segment_sum ops.segment_prod ops.segment_min ops.segment_max""",
     ),
-    ("graphc.random.key(seed) makes a key", "random.PRNGKey"),
     ("a key is a number of uint64 itself", "random.key_data random.wrap_key_data random.key_impl"),
     (
         "graphc.tree has these functions: graphc.tree.map, graphc.tree.leaves and others",

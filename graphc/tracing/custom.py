@@ -352,6 +352,31 @@ def custom_vjp(
     return CustomVjp(_function(fun, "custom_vjp"), _numbers(fun, nondiff_argnums, nondiff_argnames))
 
 
+def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> CustomVjp[P, R]:
+    """Return a function whose value and derivative in reverse mode come from one call: `fun(*args)` returns the value
+    and a function of its cotangent, which returns the cotangents of the arguments: one, or a tuple of several. Errors
+    are as of `custom_vjp`.
+
+        >>> @graphc.custom_gradient
+        ... def clipped(x):
+        ...     return x, lambda g: jnp.clip(g, -1, 1)
+        >>> graphc.grad(lambda x: 5 * clipped(x))(2.0)
+        np.float64(1.0)
+    """
+
+    def value(*args: P.args, **kwargs: P.kwargs) -> R:
+        return fun(*args, **kwargs)[0]
+
+    def back(args: Any, cotangent: Any) -> tuple[Any, ...]:
+        found = both(*args)[1](cotangent)
+        return found if isinstance(found, tuple) else (found,)
+
+    both: Callable[..., tuple[R, Callable[..., Any]]] = fun
+    made = custom_vjp(update_wrapper(value, fun))
+    made.defvjp(lambda *args: (both(*args)[0], args), back)
+    return made
+
+
 def custom_jvp(
     fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
 ) -> CustomJvp[P, R]:

@@ -308,3 +308,22 @@ def test_keys_of_functions() -> None:
 def test_a_misplaced_value_is_told() -> None:
     with pytest.raises(GraphTypeError, match="cannot be hashed|is not a tensor"):
         lax.cond(True, lambda a: a, lambda a: a, {"x": object()})
+
+
+def test_loops_and_branches_take_jaxs_arguments() -> None:
+    loops: Any = lax  # type checkers know graphc's names
+    assert loops.while_loop(cond_fun=lambda n: n < 3, body_fun=lambda n: n + 1, init_val=0) == 3
+    assert loops.fori_loop(0, 4, body_fun=lambda i, n: n + i, init_val=0, unroll=2) == 6
+    assert loops.cond(True, lambda x: x + 1, lambda x: x, operand=2) == 3
+    assert loops.cond(pred=False, true_fun=lambda x: 1, false_fun=lambda x: 2, operand=None) == 2
+    assert loops.switch(1, [lambda x: x, lambda x: -x], operand=3) == -3
+    assert loops.scan(lambda total, x: (total + x, None), 0.0, np.ones(3), unroll=True)[0] == 3.0
+    npt.assert_array_equal(loops.map(lambda x: 2 * x, np.arange(3), batch_size=2), [0, 2, 4])
+
+
+def test_keys_of_two_words() -> None:
+    """JAX's older keys are vectors of uint32."""
+    words = np.array([[1, 2], [1, 3]], np.uint32)
+    draw = graphc.vmap(lambda key: random.normal(key, (2,)))
+    npt.assert_array_equal(draw(words), [random.normal(np.uint64((1 << 32) + low), (2,)) for low in (2, 3)])
+    assert random.split(words[0]).dtype == np.uint64

@@ -352,3 +352,13 @@ def test_what_a_function_takes_from_around_it() -> None:
         graphc.grad(outer)(2.0, 3.0)
     looped = graphc.grad(lambda x: lax.scan(lambda c, w: (outer(w, c), None), x, np.array([2.0, 3.0]))[0])
     assert looped(1.0) == 600.0
+
+
+def test_value_and_derivative_of_one_call() -> None:
+    @graphc.custom_gradient
+    def scaled(x: Any, y: Any) -> Any:
+        return x * y, lambda g: (10 * g * y, 20 * g)
+
+    assert scaled(2.0, 3.0) == 6.0 and vars(scaled)["__name__"] == "scaled"
+    assert graphc.grad(scaled, argnums=(0, 1))(2.0, 3.0) == (30.0, 20.0)
+    assert graphc.grad(graphc.grad(scaled), argnums=1)(2.0, 3.0) == 10.0

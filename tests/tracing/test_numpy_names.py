@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,69 @@ def test_a_program() -> None:
 def test_none_is_no_mask() -> None:
     for f in (jnp.sum, jnp.mean, jnp.max):
         assert f(np.array([1.0, 2.0]), where=None) == f(np.array([1.0, 2.0]))
+
+
+j: Any = jnp  # type checkers know NumPy's arguments
+SIZED: dict[str, Any] = {
+    "nonzero": lambda mask, row, n: j.nonzero(mask, size=n, fill_value=-1),
+    "two axes": lambda mask, row, n: j.nonzero(mask[:, None] & mask, size=n, fill_value=(-1, -2)),
+    "argwhere": lambda mask, row, n: j.argwhere(mask[:, None] & mask, size=n),
+    "where": lambda mask, row, n: (j.where(mask, size=n), j.flatnonzero(mask, size=n)),
+    "unique": lambda mask, row, n: j.unique(row, True, True, True, size=n),
+    "unique filled": lambda mask, row, n: (
+        j.unique(row, size=n, fill_value=-5.0),
+        j.union1d(mask, row, size=n),
+    ),
+    "repeat": lambda mask, row, n: j.repeat(row[:5], 2 * mask[::-1], total_repeat_length=n),
+    "repeat all": lambda mask, row, n: j.repeat(row[:, None], 2, 0, total_repeat_length=n),
+    "bincount": lambda mask, row, n: (
+        j.bincount(3 * mask, length=n),
+        j.bincount(3 * mask, 0.5 * mask, length=n),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_size_makes_the_shape_of_a_selection_known(name: str) -> None:
+    mask, row = np.array([0, 1, 0, 1, 1], bool), np.array([3.0, 1.0, np.nan, 3.0, np.nan, 2.0])
+    for n in (2, 8):
+        traced = graphc.jit(partial(SIZED[name], n=n), mode="interpreted")
+        for values in (row, row[::-1].copy()):
+            pairs = zip(
+                *(graphc.tree.leaves(f(mask, values)) for f in (partial(SIZED[name], n=n), traced)), strict=True
+            )
+            for plain, made in pairs:
+                npt.assert_array_equal(made, plain)
+                assert made.dtype == plain.dtype
+
+
+def test_selections_of_a_size_are_batched() -> None:
+    with graphc.options.change(mode="interpreted"):
+        places = graphc.vmap(lambda row: j.nonzero(row, size=2, fill_value=9)[0])(np.array([[0, 1, 1], [0, 0, 1]]))
+        values = graphc.vmap(lambda row: j.unique(row, size=2))(np.array([[2, 1, 2], [3, 3, 3]]))
+    npt.assert_array_equal(places, [[1, 2], [2, 9]])
+    npt.assert_array_equal(values, [[1, 2], [3, 3]])
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.sum(x, where=None)", "jnp.mean(x, where=None)", "jnp.sum(x, axis=[0, 1])", "jnp.max(x, [0, 1])",
+    "jnp.expand_dims(x, range(2)).shape", "jnp.clip(x, 1)", "jnp.clip(x, max=1)", "jnp.clip(x, a_min=1)",
+    "jnp.clip(x, 1, max=2)", "jnp.matmul(x, x.T, precision='highest')",
+    "jnp.dot(x, x.T, preferred_element_type=np.float32)", "jnp.matmul(x, x.T, preferred_element_type=np.float32)",
+    "jnp.fill_diagonal(x, 7.0, inplace=False)", "jnp.put_along_axis(x, x.astype(int)[:, :1], 7.0, 1, inplace=False)",
+])  # fmt: skip
+def test_arguments_of_jaxs_functions(expression: str) -> None:
+    """They mean the same of arrays and of tensors; `where=None` is no mask, as NumPy would have it."""
+    f = eval(f"lambda x: {expression}", {"jnp": jnp, "np": np})
+    x = np.array([[0.0, 1.0, 2.0], [1.0, 2.5, 3.0]])
+    want = np.asarray(f(x))
+    got = np.asarray(graphc.jit(f, mode="interpreted")(x))
+    npt.assert_allclose(got, want)
+    assert got.dtype == want.dtype and np.any(want)
+    assert x[0, 0] == 0.0
+
+
+def test_methods_of_numbers_ask_for_a_size() -> None:
+    f = graphc.jit(lambda x: x * x.shape[0].bit_length(), mode="interpreted")
+    for n in (3, 4):
+        npt.assert_array_equal(f(np.ones(n)), n.bit_length() * np.ones(n))

@@ -237,7 +237,7 @@ NAMES = {
     jnp: " ".join(np.__all__),
 }
 FOREIGN = [
-    (graphc.random, "PRNGKey", r"graphc.random.key\(seed\)"),
+    (graphc.random, "key_data", "a number of uint64"),
     (graphc.ops, "segment_sum", r"\.at\[segments\]\.add"), (graphc, "make_jaxpr", "graphc.make_graph"),
     (import_module("graphc.scipy.integrate"), "BDF", 'method="Radau"'), (graphc, "tree_map", "graphc.tree.map"),
     (lax, "psum", "no axes of devices"),
