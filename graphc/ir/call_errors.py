@@ -81,7 +81,7 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
             if type(error) not in PLAIN or not (trace := error.__traceback__):
                 raise
             own = (f"{function.__name__}()", f"{function.__qualname__}()")
-            if trace.tb_next is None and (renamed := _renamed_keywords(function, args, kwargs)):
+            if trace.tb_next is None and (renamed := _renamed_keywords(function, args, kwargs)) is not None:
                 result = call(*args, **renamed)
                 return result if traced is None else traced.finished(result)
             known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
@@ -107,12 +107,18 @@ WORDS = {
 """Parameter names of Theano and NumPy, with graphc's names for them. Used if the function has no parameter of the
 former name."""
 
+OF_MEMORY = {"casting", "copy", "order", "subok"}
+"""Parameters of NumPy's methods that say how an array lies in memory, or is cast; a tensor has the same values."""
+
 
 def _renamed_keywords(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The keywords of a call under graphc's parameter names; None if nothing changes or a name is unknown."""
+    """The keywords of a call under graphc's parameter names, without those of NumPy's that say nothing about values;
+    None if nothing changes or a name is unknown."""
     free = list(import_module("inspect").signature(function).parameters)[len(args) :]
     renamed: dict[str, Any] = {}
     for key, value in kwargs.items():
+        if key not in free and (key in OF_MEMORY or (key == "out" and value is None)):
+            continue
         ours = [key] if key in free else [name for name in WORDS.get(key, "").split() if name in free]
         if not ours or ours[0] in renamed:
             return None

@@ -353,26 +353,35 @@ def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:
     return tuple(reversed(shape))
 
 
-def narrowed(nodes: Sequence[Node]) -> Sequence[Node]:
+def narrowed(nodes: Sequence[Node], shape: Sequence[Size] = ()) -> Sequence[Node]:
     """Operands of a function that is traced, in which an axis whose size is computed, is 1 for the sizes at hand, and
-    meets another size has the static size 1: `x[:, :1] * x`. It broadcasts then, as in NumPy."""
-    first = nodes[0].type.shape
+    meets another size, of an operand or of `shape`, has the static size 1: `x[:, :1] * x`. It broadcasts then, as in
+    NumPy."""
+    first = tuple(shape) or nodes[0].type.shape
     if TRACE.at_hand is None or all(node.type.shape == first for node in nodes):
         return nodes
     found: list[Node] = []
+    shapes = (shape, *(node.type.shape for node in nodes))
     for node in nodes:
         made = node
-        for place, size in enumerate(node.type.shape, -node.ndim):
-            others = [each.type.shape[place] for each in nodes if each.ndim >= -place]
-            # Of the sizes of arguments `tracing` finds out itself that they broadcast.
-            is_computed = isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
-            if not is_computed or all(sizes.equal(size, each) for each in others):
-                continue
-            if _at_hand(size) == 1 and any(_at_hand(each) not in (1, None) for each in others):
-                asked_size(size)
-                made = made.part((slice(None),) * (place + node.ndim) + (0, None))
+        for place in range(-node.ndim, 0):
+            made = narrow(made, place + node.ndim, [each[place] for each in shapes if len(each) >= -place])
         found.append(made)
     return found
+
+
+def narrow(node: Node, axis: int, others: Sequence[Size]) -> Node:
+    """`node`, in a function that is traced, with an axis of static size 1 if its size is computed, is 1 for the sizes
+    at hand, and meets one of `others` that is not."""
+    size = node.type.shape[axis]
+    # Of the sizes of arguments `tracing` finds out itself that they broadcast.
+    is_computed = isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
+    if TRACE.at_hand is None or not is_computed or all(sizes.equal(size, each) for each in others):
+        return node
+    if _at_hand(size) != 1 or all(_at_hand(each) in (1, None) for each in others):
+        return node
+    asked_size(size)
+    return node.part((slice(None),) * axis + (0, None))
 
 
 def _at_hand(size: Size) -> int | None:

@@ -208,6 +208,9 @@ HALVES = {"real", "imag"}
 OF_COMPLEX = HALVES | {"conj", "conjugate"}
 """Functions that give another array of complex numbers than of real ones: a view of half of them, and a new one."""
 
+OF_ORDER = {"flatten", "ravel", "reshape"}
+"""Functions that take the elements in an order, which is another result."""
+
 DENSE = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
 """Views of arrays in C order that are in C order."""
 
@@ -235,6 +238,19 @@ class Call:
             if self.name == "astype":  # an array of its own, in whatever order
                 named = {name: each for name, each in named.items() if name not in ("order", "subok")}
         self.args, self.kwargs = [given(each) for each in args], {name: given(each) for name, each in named.items()}
+        if self.name in OF_ORDER and native is None:
+            self.check_order()
+
+    def check_order(self) -> None:
+        """Raise GraphTypeError if the elements are taken as they lie in memory, which is known of C order only."""
+        orders = [each for each in (self.kwargs.get("order"), *self.args[1:]) if isinstance(each, str)]
+        subject = self.given[0] if self.given else None
+        if orders and orders[0] in ("A", "K") and not _is_dense(subject):
+            told = f"{self.name} of {describe(given(subject))}" if isinstance(subject, Node) else self.name
+            raise GraphTypeError(
+                f"{told}: order={orders[0]!r} takes the elements as they lie in memory, which is not known of this "
+                "array; order='C' counts along the last axis first, order='F' along the first"
+            )
 
     def finished(self, result: Any) -> Any:
         """The result as the program has it: handles on new arrays, views, or the array that was asked for by `out`."""

@@ -17,7 +17,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe
 from graphc.ir.source_lines import lazy_format
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import ONLY_STATIC, as_node, cast, elementwise
+from graphc.ops.elementwise import ONLY_STATIC, as_node, cast, elementwise, narrow
 from graphc.ops.shape import label_origin
 from graphc.startup.record import record
 from graphc.tensor.indexing import diagonal
@@ -154,6 +154,7 @@ def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) 
     """The size of every letter; axes of size 1 of which the letter has another size broadcast, so they are dropped."""
     lengths: dict[str, Size] = {}
     places: dict[str, Place] = {}
+    nodes = _narrowed(nodes, terms)
     for operand, (node, term) in enumerate(zip(nodes, terms, strict=True)):
         for axis, (letter, size) in enumerate(zip(term, node.type.shape, strict=True)):
             known, place = lengths.get(letter, 1), (operand, node, axis)
@@ -173,6 +174,20 @@ def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) 
         narrow.append(ops.drop(node, ones))
         shown.append("".join(letter for k, (letter, _) in pairs if k not in ones))
     return Expression(tuple(narrow), tuple(shown), result, lengths)
+
+
+def _narrowed(nodes: Sequence[Node], terms: Sequence[str]) -> Sequence[Node]:
+    """The operands, in which computed axes of one element broadcast."""
+    met: dict[str, list[Size]] = {}
+    for node, term in zip(nodes, terms, strict=True):
+        for letter, size in zip(term, node.type.shape, strict=True):
+            met.setdefault(letter, []).append(size)
+    found = []
+    for node, term in zip(nodes, terms, strict=True):
+        for axis, letter in enumerate(term):
+            node = narrow(node, axis, met[letter])
+        found.append(node)
+    return found
 
 
 Place: TypeAlias = tuple[int, Node, int]

@@ -21,7 +21,7 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, SIZE, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index, shape as ops
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, narrowed
 from graphc.ops.identity import checked
 from graphc.options import options
 from graphc.tensor import shaping
@@ -50,6 +50,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
     if value.ndim > len(target):
         raise ShapeError(f"full: {describe(value)} of type {value.type} has more axes than the shape")
     ops.check_naturals(target, "full")
+    (value,) = narrowed([value], target)
     return ops.broadcast_to(ops.expand(value, range(len(target) - value.ndim)), target)
 
 

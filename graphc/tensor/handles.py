@@ -31,7 +31,7 @@ from graphc.ir.node import FUNCTIONS, Array, Complex, Guard, Node, Proxy, Type, 
 from graphc.ir.pairs import OF_PAIRS
 from graphc.ir.source_lines import TRACE, asked_by_user, instruction, program_line
 from graphc.ir.symbol import METHODS, asked, refuse_write
-from graphc.ops.elementwise import as_node, broadcast_node, cast
+from graphc.ops.elementwise import as_node, broadcast_node, cast, narrowed
 from graphc.ops.index import set_subtensor
 from graphc.ops.questions import fixed_size
 from graphc.ops.shape import broadcast_to, dimshuffle, filled, guard_axis
@@ -618,6 +618,8 @@ def fitted(made: Node, x: Node, what: str, is_product: bool = False, casting: st
             f"{told} would give {made.type.dtype}, which {x.type.dtype} does not take; write x = x.astype(dtype) first"
             f"{line}"
         )
+    if not is_product:
+        (made,) = narrowed([made], x.type.shape)
     made = broadcast_node(made, (*x.type.shape[: x.ndim - made.ndim], *made.type.shape))
     for axis, own in enumerate(x.type.shape):
         size = made.type.shape[axis]

@@ -24,7 +24,7 @@ from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, narrowed
 from graphc.ops.identity import checked
 from graphc.startup.record import record
 from graphc.tensor import keys
@@ -228,6 +228,7 @@ def _advanced(x: Node, items: list[keys.Item]) -> list[Stage]:
     places = [place for place, item in enumerate(items) if isinstance(item, (Node, int))]
     axis_of = {place: sum(item is not None for item in items[:place]) for place in places}
     indices = [_in_bounds(x, axis_of[place], items[place]) for place in places]
+    indices = [*narrowed(indices)]
     shape = broadcast_sizes(f"index of {describe(x)}", indices)
     spread = tuple(layout.broadcast_to(broadcast_node(index, shape), shape) for index in indices)
     axes = [axis_of[place] for place in places]
@@ -425,6 +426,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
         raise GraphTypeError(f"{what}: {value.type.dtype} does not fit into {x.type.dtype}; cast it")
     if value.ndim > x.ndim:
         raise RankError(f"{what}: it has more axes")
+    (value,) = narrowed([value], x.type.shape)
     for axis in range(1, value.ndim + 1):
         old, new = value.type.shape[-axis], x.type.shape[-axis]
         if isinstance(old, int) and isinstance(new, int) and old not in (1, new):

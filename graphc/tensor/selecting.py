@@ -20,7 +20,16 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, convert_to, elementwise, is_number
+from graphc.ops.elementwise import (
+    as_node,
+    broadcast_node,
+    broadcast_sizes,
+    cast,
+    convert_to,
+    elementwise,
+    is_number,
+    narrowed,
+)
 from graphc.ops.identity import checked
 from graphc.ops.questions import asked_size
 from graphc.tensor import elementary as el, shaping
@@ -158,6 +167,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
             *(one if is_number(one) and not isinstance(one, Node) else as_node(one).type.dtype for one in choices)
         )
         nodes = [convert_to("where", one, dtype) for one in choices]
+        index, *nodes = narrowed([index, *nodes])
         shape = broadcast_sizes("choose", [index, *nodes])
         parts = [layout.broadcast_to(broadcast_node(cast(node, dtype), shape), shape) for node in nodes]
         wide, count = layout.concatenate([layout.expand(part, (0,)) for part in parts], 0), len(parts)

@@ -544,6 +544,7 @@ def broadcast_to(x: Any, shape: Any) -> Node:
     target = as_shape(shape, what, instead=ONE_BY_ONE)
     if len(target) < node.ndim:
         raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
+    (node,) = narrowed([node], target)
     return ops.broadcast_to(ops.expand(node, range(len(target) - node.ndim)), target)
 
 

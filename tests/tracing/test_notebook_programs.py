@@ -202,6 +202,8 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (_raising, r"np.errstate\(divide='raise'\): a traced function raises no FloatingPointError"),
     (lambda x: _flat_written(np.array(x[None])), r"which depends on the order of elements in memory"),
     (lambda x: _flat_written((x[None] * 1).copy("F")), r"which depends on the order of elements in memory"),
+    (lambda x: np.ravel(x[None].T, "K"), r"ravel of .*order='K' takes the elements as they lie in memory"),
+    (lambda x: (x[None] + 1).T.reshape((1, -1), order="A"), r"reshape of .*order='A' takes the elements as they lie"),
     (lambda x: graphc.tree.all([x > 0]), r"the truth value of x > 0 \(.*\) of type bool.* is ambiguous"),
     (lambda x: odeint(lambda y, t: -y, x, np.arange(3.0), full_output=True)[0], r"has no full_output= \(called at "),
     (lambda x: graphc.scipy.integrate.quad(lambda t: t, 0.0, x), r"a limit is a number, and b is an array"),
