@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.call_errors import explained
-from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Where, describe, leaf_type
+from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Type, Where, describe, leaf_type, own_sizes
 from graphc.ir.walk import substitute
 from graphc.startup.hooks import HOOKS
 
@@ -301,17 +302,67 @@ def own_variable(
 ) -> SharedVariable:
     """Return a shared variable of class `made` over `array` itself. sizes: the static ones, None for others."""
     kind = leaf_type(array.dtype.name, sizes, name)
-    variable = made(SHARED, (), {"type": kind}, kind, name)
-    variable.lock = Lock()
-    variable.cell = [array]
+    settings = (sizes, name, strict, allow_downcast)
+    variable = _new(kind, Container([array], Lock()), settings, made)
     variable.keeper = None
+    return variable
+
+
+Settings = tuple[Sizes, str | None, bool, bool | None]
+"""The static sizes, the name, `strict` and `allow_downcast` of a shared variable."""
+
+
+def _new(kind: Type, container: Container, settings: Settings, made: type[SharedVariable]) -> SharedVariable:
+    """Return a new shared variable that owns the sizes of its type."""
+    variable = _of_type(kind, container, settings, made)
+    if None in settings[0]:
+        own_sizes(variable, _Owner(variable, settings))
+    return variable
+
+
+def _of_type(kind: Type, container: Container, settings: Settings, made: type[SharedVariable]) -> SharedVariable:
+    """Return a shared variable of class `made` over the value of a container."""
+    sizes, name, strict, allow_downcast = settings
+    variable = made(SHARED, (), {"type": kind}, kind, name)
+    variable.cell, variable.lock, variable.keeper = container.storage, container.lock, container
     variable.default_update = None
     variable.sizes = sizes
     variable.free_rank = len(sizes) if sizes.count(None) == len(sizes) else -1
-    variable.wanted = NUMPY_DTYPES[array.dtype.name]
+    variable.wanted = NUMPY_DTYPES[kind.dtype]
     variable.strict = strict
     variable.allow_downcast = allow_downcast
     return variable
+
+
+class _Owner:
+    """The owner of the sizes of a shared variable: the variable, made anew over its value where the program has dropped
+    it and kept a size, as in `zeros_like(shared(value))`. It holds neither the variable nor its sizes."""
+
+    __slots__ = ("cell", "dtype", "leaf", "lock", "made", "settings", "shape", "where")
+
+    def __init__(self, variable: SharedVariable, settings: Settings) -> None:
+        self.cell = variable.cell
+        self.lock = variable.lock
+        self.made = type(variable)
+        self.settings = settings
+        self.where = variable.where
+        self.dtype = variable.type.dtype
+        self._refer(variable)
+
+    def _refer(self, variable: SharedVariable) -> None:
+        self.leaf = ref(variable)
+        self.shape = [ref(size) if isinstance(size, Node) else size for size in variable.type.shape]
+
+    def __call__(self) -> SharedVariable:
+        variable = self.leaf()
+        if variable is None:
+            sizes = [size() if isinstance(size, ref) else size for size in self.shape]
+            kind = leaf_type(self.dtype, sizes, self.settings[1])
+            variable = _of_type(kind, Container(self.cell, self.lock), self.settings, self.made)
+            variable.where = self.where
+            self._refer(variable)
+            own_sizes(variable, self)
+        return variable
 
 
 def _shared_of(
@@ -355,9 +406,8 @@ def _variable(
     """Return a variable over an array, or over the value of a container."""
     if not isinstance(value, Container):
         return own_variable(value, sizes, name, strict, allow_downcast, made)
-    variable = own_variable(value.storage[0], sizes, name, strict, allow_downcast, made)
-    variable.cell, variable.lock, variable.keeper = value.storage, value.lock, value
-    return variable
+    kind = leaf_type(value.storage[0].dtype.name, sizes, name)
+    return _new(kind, value, (sizes, name, strict, allow_downcast), made)
 
 
 def _container(value: Any) -> Container:

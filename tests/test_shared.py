@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -274,6 +276,32 @@ def test_what_is_copied_together_stays_together(mode: str) -> None:
     gradient = graphc.function([x], graphc.grad(model["cost"], model["w"]), mode=mode)
     np.testing.assert_allclose(gradient(np.ones(3)), [4.0] * 3)
     assert step(np.ones(3))["cost"] == 3.0
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_sizes_outlive_their_variable(mode: str) -> None:
+    zeros = T.zeros_like(graphc.shared(np.ones((2, 3)), "w", shape=(2, None)))
+    w = graphc.shared(np.ones((2, 3)))
+    cell, rows, total = w.container, w.shape[0], w.shape.sum()
+    w.set_value(np.ones((4, 1)))
+    del w
+    gc.collect()
+    assert zeros.eval(mode=mode).shape == (2, 3)
+    step = graphc.function([], [rows, total, pickle.loads(pickle.dumps(zeros))], mode=mode)
+    assert [step()[0], step()[1], step()[2].shape] == [4, 5, (2, 3)]
+    cell.storage[0] = np.ones((6, 1))
+    assert [step()[0], step()[1]] == [6, 7]
+
+
+def test_sizes_of_a_dropped_variable_do_not_keep_its_value_alive() -> None:
+    value = np.ones((2, 3))
+    alive = weakref.ref(value)
+    zeros = T.zeros_like(graphc.shared(value, borrow=True))
+    del value
+    assert zeros.eval().shape == (2, 3) and alive() is not None
+    del zeros
+    gc.collect()
+    assert alive() is None
 
 
 # What NumPy hands out ------------------------------------------------------------------------------------------------

@@ -239,14 +239,19 @@ def _complex_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 COMPLEX = define_op("complex", _complex_infer, lambda node, re, im: re + 1j * im, _no_lowering, doc="(ops/pairs.py)")
-
-_owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
+_owners: WeakKeyDictionary[Node, Callable[[], Node | None]] = WeakKeyDictionary()
 
 
 def size_owner(size: Node) -> Node | None:
-    """The leaf that a size leaf belongs to, while that leaf lives."""
-    owner = _owners.get(size)
-    return owner() if owner is not None else None
+    """The leaf that a size leaf belongs to: an input while it lives, a shared variable always."""
+    return _owners.get(size, type(None))()
+
+
+def own_sizes(leaf: Node, owner: Callable[[], Node | None]) -> None:
+    """Let `owner` give the leaf that the sizes of `leaf` belong to. It must not hold them."""
+    for size in leaf.type.shape:  # not those of a variable in the shape of another, as that of a cotangent
+        if isinstance(size, Node) and size.op is SIZE and size_owner(size) is None:
+            _owners[size] = owner
 
 
 def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Node]:
@@ -327,11 +332,8 @@ class Node(Immutable):
         self.serial = next_serial()
         self.mentioned = self.verified = False
         self._name = name
-        if op is INPUT or op is SHARED:
-            for size in kind.shape:
-                # Not of a variable that is made in the shape of another, as that of a cotangent.
-                if isinstance(size, Node) and size.op is SIZE and size_owner(size) is None:
-                    _owners[size] = ref(self)
+        if op is INPUT:
+            own_sizes(self, ref(self))
 
     @property
     def name(self) -> str | None:
