@@ -138,7 +138,7 @@ BRANCHES = Area(
           "self.key += (len(then), len(orelse))", "pass"),
         M("the statements of the second branch are not looked at", "loopir/visit.py",
           "            pending += reversed(stmt.orelse)\n", ""),
-        M("the second branch is not compiled", "codegen/frontend/emit.py",
+        M("the second branch is not compiled", "loopir/syntax.py",
           "            if stmt.orelse:\n", "            if False:\n"),
         M("a value is named outside of the branch that asks for it", "codegen/lower/scopes.py",
           "        with self.within(inner):\n            yield inner\n", "        yield inner\n"),

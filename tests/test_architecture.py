@@ -55,11 +55,11 @@ UPWARD = {
     ("codegen.cache.manage", "zipfile"),
     ("codegen.call.callback", "numba"),
     ("codegen.call.recipes", "dataclasses"),
-    ("codegen.gemm.api", "scipy.linalg.cython_blas"),
-    ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
+    ("codegen.gemm", "scipy.linalg.cython_blas"),
+    ("codegen.gemm", "scipy.linalg.cython_lapack"),
     ("codegen.server.process", "tempfile"),
-    ("codegen.special.api", "scipy"),
-    ("codegen.special.api", "scipy.special.cython_special"),
+    ("codegen.special", "scipy"),
+    ("codegen.special", "scipy.special.cython_special"),
     ("distributed.fits", "scipy.optimize"),
     ("functions.callables", "inspect"),
     ("functions.archive", "_json"),
@@ -358,10 +358,10 @@ __future__ _blake2 atexit errno gc marshal mmap
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
-functions.states codegen.convolution.api
-codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api codegen.fourier.api
-codegen.special.api codegen.server.client codegen.frontend.emit
-codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
+functions.states codegen.convolution
+codegen.call.launch_python codegen.gemm.prototypes codegen.lapack codegen.sort codegen.fourier
+codegen.special codegen.server.client loopir.syntax
+codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch control.updates functions.wrappers inspection ir.expression ir.parse ir.pickling
 lax loopir.ir loopir.operators numpy ops.conv ops.lines ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
@@ -397,7 +397,7 @@ print(f.built.report.origin, *sorted(sys.modules))
 """
 COMPILING = """
 llvmlite numba graphc.codegen.llvm.target graphc.codegen.llvm.builder
-graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.call.signals graphc.codegen.frontend.lowering
+graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.call.exits graphc.codegen.frontend.lowering
 graphc.codegen.gemm.dispatch graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation
 graphc.codegen.server.client
 graphc.codegen.threads.pool graphc.codegen.vecmath graphc.codegen.vectorize

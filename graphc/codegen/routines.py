@@ -3,11 +3,11 @@
 In: nothing. Out: `FAMILIES`; the prototypes of all routines, their meaning under CPython, the functions in LLVM IR and
 the addresses that one needs at load.
 
-A family is a room with two modules, each imported when it is first asked for: a start from the cache needs neither, but
-for the addresses. A new family is a row here.
+A family is a room and a module of definitions in it, each imported when it is first asked for: a start from the cache
+needs neither, but for the addresses. A new family is a row here.
 
     routine_prototypes()["gc_special_jv_f64"]    ("int64", "float64*", "float64*", "float64*")
-    family_of("gc_special_jv_f64").api           "graphc.codegen.special.api"
+    family_of("gc_special_jv_f64").room          "graphc.codegen.special"
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from graphc.startup.record import record
 class Family:
     """Routines whose names begin with `prefix`, or one of several.
 
-    `api` is the module that has PROTOTYPES, the types of the arguments by name (a pointer's ends with "*"; the result
+    `room` is the package that has PROTOTYPES, the types of the arguments by name (a pointer's ends with "*"; the result
     is an int64, 0 where all is well), PYTHON_SHIMS, the functions over flat arrays for CPython, and, with
     `has_symbols`, `symbols(name)`: the addresses that the object of a routine needs at load besides those of all
     products. `definitions` is the module whose `functions(names)` writes routines in LLVM IR. `modules`: into how many
@@ -34,7 +34,7 @@ class Family:
     """
 
     prefix: str | tuple[str, ...]
-    api: str
+    room: str
     definitions: str
     modules: int = 1
     is_products: bool = False
@@ -43,17 +43,17 @@ class Family:
 
 
 FAMILIES = (
-    Family("gc_lapack_", "graphc.codegen.lapack.api", "graphc.codegen.lapack.batch", modules=2, has_symbols=True),
-    Family("gc_order_", "graphc.codegen.sort.api", "graphc.codegen.sort.lines", has_symbols=True),
-    Family("gc_fourier_", "graphc.codegen.fourier.api", "graphc.codegen.fourier.transform"),
-    Family("gc_special_", "graphc.codegen.special.api", "graphc.codegen.special.batch", has_symbols=True),
+    Family("gc_lapack_", "graphc.codegen.lapack", "graphc.codegen.lapack.batch", modules=2, has_symbols=True),
+    Family("gc_order_", "graphc.codegen.sort", "graphc.codegen.sort.lines", has_symbols=True),
+    Family("gc_fourier_", "graphc.codegen.fourier", "graphc.codegen.fourier.transform"),
+    Family("gc_special_", "graphc.codegen.special", "graphc.codegen.special.batch", has_symbols=True),
     Family(
         ("gc_conv_", "gc_grouped_conv_"),
-        "graphc.codegen.convolution.api",
+        "graphc.codegen.convolution",
         "graphc.codegen.convolution.convolution",
         frees="gc_blocks_free_",
     ),
-    Family("gc_", "graphc.codegen.gemm.api", "graphc.codegen.gemm.dispatch", modules=2, is_products=True),
+    Family("gc_", "graphc.codegen.gemm", "graphc.codegen.gemm.dispatch", modules=2, is_products=True),
 )
 """The first whose prefix fits is that of a routine: products stand last."""
 
@@ -66,19 +66,19 @@ def family_of(name: str) -> Family:
 @once
 def routine_prototypes() -> Mapping[str, tuple[str, ...]]:
     """The types of the arguments of every routine, by its name."""
-    return {name: kinds for family in FAMILIES for name, kinds in import_module(family.api).PROTOTYPES.items()}
+    return {name: kinds for family in FAMILIES for name, kinds in import_module(family.room).PROTOTYPES.items()}
 
 
 @once
 def routine_shims() -> Mapping[str, Callable[..., int]]:
     """The routines for generated source under CPython."""
-    return {name: shim for family in FAMILIES for name, shim in import_module(family.api).PYTHON_SHIMS.items()}
+    return {name: shim for family in FAMILIES for name, shim in import_module(family.room).PYTHON_SHIMS.items()}
 
 
 def routine_symbols(name: str) -> Mapping[str, int]:
     """The addresses that the object of a routine needs at load besides those of all products."""
     family = family_of(name)
-    found: Mapping[str, int] = import_module(family.api).symbols(name) if family.has_symbols else {}
+    found: Mapping[str, int] = import_module(family.room).symbols(name) if family.has_symbols else {}
     return found
 
 

@@ -32,7 +32,7 @@ from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.bind import measure_sizes
 from graphc.codegen.call.c_interface import BOUND, CALM, GROUPS, PARAM, POINTER, VALUE, WORDS, Form, words_of
 from graphc.codegen.call.signature import ALIGNMENT, extents_of, need_of
-from graphc.codegen.gemm.api import find_all
+from graphc.codegen.gemm import find_all
 from graphc.codegen.link.image import load, process_symbol
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.codegen.pipeline.restore import Code

@@ -26,8 +26,7 @@ class Process:
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
-        """Objects that machine code or CPython refers to by address; never released (gemm/api.py,
-        call/bind.py)."""
+        """Objects that machine code or CPython refers to by address; never released (codegen/gemm, call/bind.py)."""
         self.is_frozen = False
         """True if imports have frozen objects (startup/process.py)."""
         self.target = ""
@@ -41,7 +40,7 @@ class Process:
         self.crossover = 0
         """The number of chunks from which threads pay off; 0 until measured (pipeline/runtime.py)."""
         self.givers: list[Callable[[], None]] = []
-        """Functions that release the buffers of large products (gemm/api.py)."""
+        """Functions that release the buffers of large products (codegen/gemm)."""
         self.ahead: list[Any] = []
         """A compile process started in advance, for the first function that needs one (server/process.py)."""
         self.forgetting: list[Callable[[], None]] = []

@@ -14,7 +14,7 @@ import graphc.tensor as T
 from graphc.codegen.pipeline import standalone
 from graphc.codegen.pipeline.kernel import Report
 from graphc.codegen.pipeline.program import generate_program
-from graphc.codegen.special.api import FUNCTIONS
+from graphc.codegen.special import FUNCTIONS
 from graphc.codegen.special.plain_source import is_plain
 from graphc.errors import GraphcError, StepSizeError
 from graphc.ops.custom import SOURCES

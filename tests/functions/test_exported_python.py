@@ -19,13 +19,13 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES
-from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.pipeline.python_module import decorated, operators_text, with_quotients
 from graphc.codegen.pipeline.python_source import function_text
 from graphc.errors import GraphcError
 from graphc.loopir import ir
 from graphc.loopir.operators import CALLS, INFIX, PREFIX
+from graphc.loopir.syntax import emit_source
 from graphc.tensor.shared_randomstreams import RandomStreams
 from graphc.theano.fft import rfft
 

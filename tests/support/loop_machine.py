@@ -28,11 +28,11 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, KINDS as QUESTIONS, answer_no, split_sizes
-from graphc.codegen.fourier.api import DTYPES as TRANSFORMS
+from graphc.codegen.fourier import DTYPES as TRANSFORMS
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
+from graphc.codegen.lapack import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.routines import family_of, routine_prototypes
-from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS, SEARCHED
+from graphc.codegen.sort import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS, SEARCHED
 from graphc.ir.node import Node
 from graphc.loopir.ir import (
     CONSTANTS,
@@ -382,12 +382,12 @@ def conv(images: int, groups: int, outs: int, channels: int, *rest: Any) -> int:
     return 0
 
 
-PRODUCT_ROOMS = ("graphc.codegen.gemm.api", "graphc.codegen.convolution.api")
+PRODUCT_ROOMS = ("graphc.codegen.gemm", "graphc.codegen.convolution")
 PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv, "grouped_conv": conv}
 SHIMS = {
     name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]]
     for name in routine_prototypes()
-    if family_of(name).api in PRODUCT_ROOMS
+    if family_of(name).room in PRODUCT_ROOMS
 }
 
 

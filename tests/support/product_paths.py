@@ -16,15 +16,20 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, small, tiles as microkernel
-from graphc.codegen.gemm.api import (
+from graphc.codegen.gemm import (
     ENTRIES,
     PRODUCT_WORDS,
     PROTOTYPES,
     PYTHON_SHIMS,
     VECTORS,
     blas_symbols,
+    blocked,
+    dispatch,
+    gemv,
+    gemv as gemv_kernels,
     load_blocks,
+    small,
+    tiles as microkernel,
     vector_name,
 )
 from graphc.codegen.gemm.blocked import blocks_ir

@@ -4,7 +4,7 @@ In: a node whose value a Python function of the user computes. Out: a C function
 flat arrays, for generated source under CPython. An exception cannot cross native code: it is kept for its thread, the
 function returns 1, and the kernel stops. An op that numba compiles has a C function of its own, with no Python between.
 
-For safepoints: the names of the functions that they call (signals.py), and the work between two of them.
+For safepoints: the names of the functions that they call (exits.py), and the work between two of them.
 """
 
 from __future__ import annotations

@@ -49,10 +49,17 @@ from graphc.codegen.call.arguments import (
     sort_arguments,
 )
 from graphc.codegen.call.callback import PATIENT
-from graphc.codegen.call.exits import end_failed, given_results, go_elsewhere, new_results, out_of_memory
+from graphc.codegen.call.exits import (
+    end_failed,
+    given_results,
+    go_elsewhere,
+    interrupted,
+    new_results,
+    out_of_memory,
+    stopped,
+)
 from graphc.codegen.call.locks import READER, WRITER
 from graphc.codegen.call.recipes_ir import RAISED, REFUSED, put_together, take_apart
-from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature, extents_of
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function, module_text, poison, table

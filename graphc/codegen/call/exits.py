@@ -1,4 +1,4 @@
-"""The exits of a call in native code, and its first step: what an entry point does once and need not be fast.
+"""The exits of a call in native code, its first step, and safepoints: what is done once and need not be fast.
 
 In: the words of a call, which entry.py describes. Out: functions of LLVM IR that are compiled once for a machine. An
 entry point that held these statements itself would take LLVM a third longer.
@@ -6,7 +6,10 @@ entry point that held these statements itself would take LLVM a third longer.
 
 from __future__ import annotations
 
+import platform
+
 from graphc.codegen.call.arguments import release_all
+from graphc.codegen.call.callback import INTERRUPTED, STOPPED
 from graphc.codegen.call.layout import NO_MEMORY, OBJECT_TYPE, TUPLE_ITEMS, TUPLE_SIZE
 from graphc.codegen.call.objects import (
     call_object,
@@ -21,8 +24,8 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import function
-from graphc.codegen.llvm.typed import I64, NULL, Ptr
+from graphc.codegen.llvm.functions import Global, external, function
+from graphc.codegen.llvm.typed import I32, I64, NULL, Ptr
 
 
 @function("noinline")
@@ -92,3 +95,55 @@ def end_failed(
             release(code, number, record)
     release_all(code, references, record)
     return answer.value
+
+
+# --- safepoints -------------------------------------------------------------------------------------------------------
+#
+# They ask whether the handler of a signal raises: -1 where an exception is set now. Python runs handlers in the main
+# thread only: other threads get 0 at once. So does a thread that asked less than PERIOD ago, without taking the GIL,
+# which another thread may hold for a switch interval. The kernel may run with or without the GIL.
+
+
+PERIOD = 50_000_000
+"""Nanoseconds."""
+COARSE_CLOCK = 6
+"""Linux's CLOCK_MONOTONIC_COARSE, which takes 5 ns to read."""
+GETTID = {"x86_64": 186, "aarch64": 178}
+"""The number of the system call."""
+
+LAST = Global("last", "internal global i64 0, align 8")
+
+clock_gettime = external("clock_gettime", I32, I32, Ptr)
+system_call = external("syscall", I64, I64, is_variadic=True)
+getpid = external("getpid", I32)
+ensure_gil = external("PyGILState_Ensure", I32)
+release_gil = external("PyGILState_Release", None, I32)
+check_signals = external("PyErr_CheckSignals", I32)
+
+
+@function(name=INTERRUPTED, is_internal=False)
+def interrupted(code: Code) -> I64:
+    time = code.local(I64, 2, align=8)
+    clock_gettime(code, I32.of(COARSE_CLOCK), time)
+    now = time.load(I64) * 10**9 + time.at(1, I64).load(I64)
+    last = LAST(code)
+    with code.when(now - last.load(I64, order="monotonic", align=8) < PERIOD):
+        code.ret(I64.of(0))
+    with code.when(system_call(code, I64.of(GETTID[platform.machine()])).to(I32) != getpid(code)):
+        code.ret(I64.of(0))
+    last.store(now, order="monotonic", align=8)
+    state = ensure_gil(code)
+    status = check_signals(code)
+    release_gil(code, state)
+    return status.to(I64)
+
+
+@function(name=STOPPED, is_internal=False)
+def stopped(code: Code, flag: Ptr) -> I64:
+    """Return -1 where this thread has an exception set, or another one with the same flag got that answer; else 0."""
+    with code.when(flag.load(I64, order="monotonic", align=8) != 0):
+        code.ret(I64.of(-1))
+    status = interrupted(code)
+    with code.when(status != 0):
+        flag.store(I64.of(1), order="monotonic", align=8)
+    return status

@@ -1,4 +1,4 @@
-"""Convolutions: gc_conv_<t> and gc_grouped_conv_<t> (api.py) in LLVM IR.
+"""Convolutions: gc_conv_<t> and gc_grouped_conv_<t> in LLVM IR.
 
 In: the suffix of a dtype. Out: the function, which calls `share` (tiles.py).
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphc.codegen.convolution.api import PROTOTYPES, WORDS
+from graphc.codegen.convolution import PROTOTYPES, WORDS
 from graphc.codegen.convolution.depthwise import (
     FEW,
     dots_range,

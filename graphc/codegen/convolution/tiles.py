@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphc.codegen.convolution.api import ALONG, WORDS
+from graphc.codegen.convolution import ALONG, WORDS
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     Arithmetic,

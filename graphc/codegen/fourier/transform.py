@@ -1,6 +1,6 @@
 """Fourier transforms in LLVM IR.
 
-In: dtypes. Out: the functions of api.PROTOTYPES.
+In: dtypes. Out: the functions of PROTOTYPES.
 
 A length that is a product of RADICES is transformed radix by radix, from one array to another and back (Stockham). Any
 other length n is a convolution with the chirp e**(i pi j**2 / n), by transforms of a length M of at least 2 n - 1
@@ -28,7 +28,7 @@ from functools import cache, partial
 from math import factorial, pi
 from typing import Any
 
-from graphc.codegen.fourier.api import DTYPES
+from graphc.codegen.fourier import DTYPES
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.typed import F32, F64, I64, Ptr, vector
@@ -311,7 +311,7 @@ def lines(dtype: str, lanes: int) -> Function[..., None]:
 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
-    """These functions of api.PROTOTYPES."""
+    """These functions of the room's PROTOTYPES."""
     words = {"count": I64, "n": I64, "x": Ptr, "row": I64, "step": I64, "part": I64, "result": Ptr, "space": Ptr}
     return [Function(name, I64, words, partial(_write, DTYPES[name]), "noinline optsize") for name in sorted(names)]
 

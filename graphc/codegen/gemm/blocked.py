@@ -1,6 +1,6 @@
 """Large matrix products of floats: packed operands, blocks of the result shared by threads.
 
-In: the suffix of a dtype (f64, f32). Out: a module of LLVM IR with a function of C, by the name of `api.blocks_name`:
+In: the suffix of a dtype (f64, f32). Out: a module of LLVM IR with a function of C, by the name of `blocks_name`:
 
     gc_blocks_<t>(settings, triangle, m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col)
         as gc_gemm_<t> where no size is 0, on threads where the settings (chunks.SETTINGS) find the work worth them.
@@ -17,7 +17,7 @@ Each element of c is a sum over p in order within depths of at most `Limits.dept
 sums are added up in order. How c is divided, and who computes it, changes no bit of the result.
 
 The memory for the panels is kept from call to call. A call that finds it in use has its own. What is kept is given back
-by the module's other function, `api.free_name`, which does nothing while a call uses it.
+by the module's other function, `free_name`, which does nothing while a call uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrix products: the definitions behind `api.PROTOTYPES`.
+"""Matrix products: the definitions behind PROTOTYPES.
 
 In: the names that are called. Out: functions of LLVM IR. Each function of floats decides at run time between the loops
 of small.py, the packed products of blocked.py, and BLAS; the latter two are reached through the table of addresses
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm import tiles
-from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
+from graphc.codegen.gemm import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS, tiles
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import are_few, batch, few, loops
 from graphc.codegen.llvm.builder import Code, Label
@@ -59,7 +58,7 @@ Element: TypeAlias = Any
 
 def functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
-    (threads/settings.py); `api.with_callees` names the objects that go together."""
+    (threads/settings.py); `with_callees` names the objects that go together."""
     made: list[Function[..., Any]] = []
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")

@@ -19,8 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm import tiles
-from graphc.codegen.gemm.api import ARGUMENTS
+from graphc.codegen.gemm import ARGUMENTS, tiles
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, poison
 from graphc.codegen.llvm.target import has_avx512

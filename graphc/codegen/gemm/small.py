@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from graphc.codegen.gemm.api import ARGUMENTS
+from graphc.codegen.gemm import ARGUMENTS
 from graphc.codegen.gemm.gemv import add_lanes, dots, join, within
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
@@ -315,7 +315,7 @@ def loops(code: Code, suffix: str, p: Product) -> None:
 # --- batched ----------------------------------------------------------------------------------------------------------
 # Batches of matrix products: one product where it can be, else product by product, shared by threads.
 #
-# In: the suffix of a dtype. Out: gc_batched_gemm_<t> (api.py) in LLVM IR, which calls gc_gemm_<t> and
+# In: the suffix of a dtype. Out: gc_batched_gemm_<t> in LLVM IR, which calls gc_gemm_<t> and
 # `share`.
 #
 # Matrices are shared out where each is so small that its product runs on one thread, and all together are worth

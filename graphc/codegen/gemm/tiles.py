@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, TypeVar
 
-from graphc.codegen.gemm.api import ARGUMENTS, ENTRIES, PRODUCT_WORDS
+from graphc.codegen.gemm import ARGUMENTS, ENTRIES, PRODUCT_WORDS
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, function, functions, gathered
 from graphc.codegen.llvm.target import has_avx512

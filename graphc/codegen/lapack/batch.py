@@ -1,7 +1,7 @@
 """The part that the functions of all routines share: matrix by matrix, shared by threads, and failures.
 
 In: what computes one matrix of a routine (elimination.py, orthogonal.py, equations.py). Out:
-gc_lapack_<routine>_<t> (api.py) in LLVM IR.
+gc_lapack_<routine>_<t> in LLVM IR.
 
 Matrices are shared out where each takes one thread, and all together are worth several. What a thread takes at a time
 has a workspace of its own, where a routine needs one.
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphc.codegen.gemm.api import LARGE_USERS
+from graphc.codegen.gemm import LARGE_USERS
 from graphc.codegen.gemm.tiles import ARITHMETIC, SETTING, Words, share
-from graphc.codegen.lapack.api import ALONE, FUNCTIONS, GET_THREADS, KEPT_THREADS, OWNER, RESUME, SET_THREADS, arguments
+from graphc.codegen.lapack import ALONE, FUNCTIONS, GET_THREADS, KEPT_THREADS, OWNER, RESUME, SET_THREADS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
 from graphc.codegen.lapack.equations import EQUATIONS
 from graphc.codegen.lapack.orthogonal import ORTHOGONAL
@@ -76,7 +76,7 @@ class Frame:
 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
-    """These functions of api.PROTOTYPES."""
+    """These functions of the room's PROTOTYPES."""
     return [batch(*FUNCTIONS[name]) for name in sorted(names)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import ENTRIES
+from graphc.codegen.gemm import ENTRIES
 from graphc.codegen.gemm.dispatch import Operand, blas_routine, call_blas
 from graphc.codegen.gemm.tiles import ARITHMETIC, ENTRY, SETTING, Matrix, Words, find, share
 from graphc.codegen.lapack.orthogonal import (

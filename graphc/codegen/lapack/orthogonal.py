@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
-from graphc.codegen.lapack.api import ENTRIES, LETTERS, WIDTH
+from graphc.codegen.lapack import ENTRIES, LETTERS, WIDTH
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, R, external, functions
 from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, Value

@@ -16,7 +16,7 @@ written before it is protected, so that nothing can ever be both written and run
 as on Arm, the cache is told in between, by a barrier behind all that was written: a thread that sees the address of
 such code, by whatever word, sees the code and its data too.
 
-What is no image holds relocatable objects, which LLVM loads (`lljit.py`): those in another format, or with relocations
+What is no image holds relocatable objects, which LLVM loads (`link`): those in another format, or with relocations
 that `elf.py` does not know.
 """
 
@@ -28,8 +28,9 @@ import platform
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ def load(content: bytes, symbols: Mapping[str, int], exports: Sequence[str]) -> 
     wanted of it. Raises GraphcError where the bytes are neither, or a symbol is missing.
     """
     if not content.startswith(MAGIC):
-        return Loaded(*import_module("graphc.codegen.link.lljit").link(split(content), symbols, exports))
+        return link(split(content), symbols, exports)
     image = decode(content)
     if not image.exports.keys() >= set(exports):
         raise GraphcError(f"the compiled object cannot be loaded: it lacks one of {', '.join(exports)}")
@@ -230,3 +231,48 @@ def split(content: bytes) -> list[bytes]:
         objects.append(content[begin : begin + length])
         begin += length
     return objects
+
+
+# --- LLVM's linker ----------------------------------------------------------------------------------------------------
+#
+# LLVM has two. RuntimeDyld, which llvmlite takes by default, ends the process where one section of an object lies too
+# far from another, as those for 64-bit Arm do; JITLink says what is wrong.
+
+
+LIBRARIES_OF_A_LINKER = 64
+"""LLVM keeps 9 kB of tables for each library that is gone, until its linker goes too, with its last library."""
+
+_library_numbers = count()
+
+
+def _llvm() -> Any:
+    return import_module("graphc.codegen.llvm.target").llvm
+
+
+@lru_cache(maxsize=1)
+def linker(generation: int) -> Any:
+    """The linker of objects into this process. The libraries of one that is replaced stay."""
+    llvm = _llvm()
+    llvm.initialize_native_target()
+    return llvm.create_lljit_compiler(use_jit_link=True)
+
+
+def link(objects: Sequence[bytes], symbols: Mapping[str, int], exports: Sequence[str]) -> Loaded:
+    """Links objects into this process.
+    Raises GraphcError where the objects are none of this machine, or a symbol is missing."""
+    builder = _llvm().JITLibraryBuilder()
+    for code in objects:
+        builder.add_object_img(code)
+    builder.add_current_process()
+    for name, address in symbols.items():
+        builder.import_symbol(name, address)
+    for name in exports:
+        builder.export_symbol(name)
+    number = next(_library_numbers)
+    try:
+        tracker = builder.link(linker(number // LIBRARIES_OF_A_LINKER), f"graphc{number}")
+    except RuntimeError as error:
+        raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
+    owner = np.empty(1, object)
+    owner[0] = tracker
+    return Loaded({name: tracker[name] for name in exports}, owner)

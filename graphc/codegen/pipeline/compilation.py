@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 from graphc.codegen.call.c_interface import CALM, POINTER, Form
 from graphc.codegen.call.entry import entry_ir, out_of_line_ir
 from graphc.codegen.call.pointer_ir import pointer_ir
-from graphc.codegen.gemm.api import blocks_name, free_name
+from graphc.codegen.gemm import blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text, split

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 from graphc.codegen.call.bind import Failures
 from graphc.codegen.call.callback import CALLBACK, KINDS, answer_no, python_callback
 from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
-from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.elements import KnownSizes, Lowerer, Storage, storage_of
@@ -40,7 +39,7 @@ from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Guard, Node, Size
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loopir import ir, operators, visit
-from graphc.loopir.syntax import Names
+from graphc.loopir.syntax import Names, emit_source
 from graphc.options import options
 from graphc.rewrite import rewrite, tell_of
 from graphc.startup.process import uncollected

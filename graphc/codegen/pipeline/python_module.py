@@ -32,7 +32,6 @@ import numpy as np
 
 from graphc.codegen.call.c_interface import Values
 from graphc.codegen.call.callback import KINDS
-from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
 from graphc.codegen.pipeline.python_source import function_text, meaning, own, portable_text, routine_of
@@ -41,6 +40,7 @@ from graphc.codegen.routines import routine_shims
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.errors import GraphcError
 from graphc.loopir import ir, operators
+from graphc.loopir.syntax import emit_source
 from graphc.startup.record import replace
 
 OPERATORS = "graphc.codegen.pipeline.python_operators"

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, fingerprint, made_fingerprint
-from graphc.codegen.gemm.api import (
+from graphc.codegen.gemm import (
     FINDER,
     LARGE_USERS,
     PRODUCT_WORDS,

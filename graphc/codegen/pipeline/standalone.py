@@ -21,13 +21,12 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from graphc.codegen import gemm, lapack
 from graphc.codegen.call.c_interface import CFunction, Values
 from graphc.codegen.call.c_ir import ROOM_NAME, c_ir
 from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
 from graphc.codegen.call.signature import ALIGNMENT
-from graphc.codegen.gemm import api as gemm
 from graphc.codegen.gemm.blocked import KEPT_USED, blocks_ir
-from graphc.codegen.lapack import api as lapack
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.cpu import OTHERS
 from graphc.codegen.llvm.functions import Global, function, module_text
@@ -42,8 +41,8 @@ from graphc.codegen.pipeline.runtime import with_all_callees
 from graphc.codegen.routines import routine_functions
 from graphc.codegen.server.client import lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT
-from graphc.codegen.sort.api import ENTRIES as SORTS
-from graphc.codegen.special.api import FUNCTIONS as SPECIAL
+from graphc.codegen.sort import ENTRIES as SORTS
+from graphc.codegen.special import FUNCTIONS as SPECIAL
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.codegen.threads.pool import gc_chunk, gc_columns, gc_parallel_alone
 from graphc.codegen.threads.settings import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM

@@ -1,6 +1,6 @@
 """Lines of elements: sorted, their places in order, the first of them; one line, and all lines of an array.
 
-In: a dtype. Out: functions of LLVM IR; those of api.PROTOTYPES.
+In: a dtype. Out: functions of LLVM IR; those of PROTOTYPES.
 
 NumPy sorts numbers several times faster than it finds the places of sorted ones. So an order is that of whole numbers
 of 64 bits, its keys, that hold a number in their upper part and its place in the lower one. Where the upper part cannot
@@ -18,7 +18,7 @@ from graphc.codegen.gemm.tiles import SETTING, Words, share
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, R, external, functions as by_dtype, gathered
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
-from graphc.codegen.sort.api import ALONG, ENTRIES, FUNCTIONS, PROTOTYPES, ROWS, SEARCHED, result_dtype
+from graphc.codegen.sort import ALONG, ENTRIES, FUNCTIONS, PROTOTYPES, ROWS, SEARCHED, result_dtype
 from graphc.codegen.threads.settings import LEAST_WORK
 
 KINDS: dict[str, type[Any]] = {
@@ -496,7 +496,7 @@ SEARCH_WORK = 60.0
 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
-    """These functions of api.PROTOTYPES."""
+    """These functions of the room's PROTOTYPES."""
     return [
         rows(name, FUNCTIONS[name][1]) if FUNCTIONS[name][0] in ROWS else lines(name, *FUNCTIONS[name])
         for name in sorted(names)

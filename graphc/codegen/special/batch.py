@@ -1,6 +1,6 @@
 """A special function for all elements, one after the other.
 
-In: the addresses behind the symbols of api.py. Out: those of api.PROTOTYPES in LLVM IR. Threads do not share elements:
+In: the addresses behind the room's symbols. Out: those of PROTOTYPES in LLVM IR. Threads do not share elements:
 where the program wants SciPy's warnings, its functions ask for the interpreter, which the waiting caller may hold.
 """
 
@@ -13,14 +13,14 @@ from typing import Any
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Ptr
-from graphc.codegen.special.api import FUNCTIONS, slot
+from graphc.codegen.special import FUNCTIONS, slot
 from graphc.ops.custom import SOURCES
 
 KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
-    """These functions of api.PROTOTYPES."""
+    """These functions of the room's PROTOTYPES."""
     return [all_elements(name, *FUNCTIONS[name]) for name in sorted(names)]
 
 

@@ -1,6 +1,6 @@
 """The source of the special functions of plain.py and plain_shares.py, for objects that have nothing of SciPy's.
 
-In: names of routines of api.PROTOTYPES. Out: text in the generated language, and the prototypes of its functions: the
+In: names of routines of PROTOTYPES. Out: text in the generated language, and the prototypes of its functions: the
 routines under the same names, which call functions of numbers.
 
     plain_source(["gc_special_gammainc_f32"])
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.special.api import FUNCTIONS, PROTOTYPES
+from graphc.codegen.special import FUNCTIONS, PROTOTYPES
 
 PREFIX = "gc_plain_"
 
@@ -32,7 +32,7 @@ def definitions() -> dict[str, ast.FunctionDef]:
 
 
 def is_plain(routine: str) -> bool:
-    """True if a routine of api.PROTOTYPES can be written without SciPy."""
+    """True if a routine of PROTOTYPES can be written without SciPy."""
     return routine in FUNCTIONS and FUNCTIONS[routine][0] in definitions()
 
 

@@ -237,7 +237,7 @@ def as_product(args: Sequence[Node]) -> Product:
 
 
 def _product_symbol(node: Node) -> str:
-    """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/api.py)."""
+    """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/__init__.py)."""
     parts = as_product(node.args)
     routine = "gemv" if min(parts.a.ndim, parts.b.ndim) == 1 else "gemm" if node.ndim == 2 else "batched_gemm"
     return f"gc_{routine}_{lowering.SUFFIXES[node.type.dtype]}"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
@@ -23,7 +22,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.simplify import simplify
 from graphc.loopir.ir import INDEX, Function, If, Launch, Let, Loop, Set, Var
-from graphc.loopir.syntax import Names
+from graphc.loopir.syntax import Names, emit_source
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.options import options

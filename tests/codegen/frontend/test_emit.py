@@ -8,8 +8,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.frontend import emit
 from graphc.codegen.frontend.language import bind_source
+from graphc.loopir import syntax
 from tests.support.loop_text import parse_function
 
 
@@ -21,7 +21,7 @@ def f(lengths: int64*, n: int64):
         lengths[b] = block_length(n, b, 256)
 """)
     lengths = [0] * 5
-    assert bind_source(emit.emit_function(function))["f"](lengths, size) == 0
+    assert bind_source(syntax.emit_function(function))["f"](lengths, size) == 0
     assert sum(lengths) == size and all(length <= 256 for length in lengths)
 
 
@@ -29,8 +29,8 @@ def test_long_lines_are_broken_within_brackets() -> None:
     params = ", ".join(f"a_long_parameter_{n}: int64" for n in range(12))
     names = ", ".join(f"a_long_parameter_{n}" for n in range(12))
     call = parse_function(f"def f({params}):\n    call other({names}, 1 + 2 * a_long_parameter_3)\n")
-    text = emit.emit_function(call)
-    assert max(map(len, text.splitlines())) <= emit.WIDTH
+    text = syntax.emit_function(call)
+    assert max(map(len, text.splitlines())) <= syntax.WIDTH
     assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(text.replace("\n            ", " ")))
 
 

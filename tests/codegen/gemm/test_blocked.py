@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.gemm.api import blocks_type, load_blocks
+from graphc.codegen.gemm import blocks_type, load_blocks
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.link.elf import link
@@ -236,7 +236,7 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.gemm.api import ENTRIES, blas_table
+    from graphc.codegen.gemm import ENTRIES, blas_table
     from graphc.startup.process import PROCESS
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
@@ -282,7 +282,7 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     import numpy as np, graphc
     from graphc import tensor as T
     from graphc.codegen.pipeline import runtime as products
-    from graphc.codegen.gemm.api import ENTRIES, blas_table
+    from graphc.codegen.gemm import ENTRIES, blas_table
     def refuse(*_):
         raise MemoryError("none left")
     products.ready_pool = refuse
@@ -333,7 +333,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
 
 COLD = """
 import numpy as np, graphc, graphc.tensor as T
-from graphc.codegen.gemm import api
+from graphc.codegen import gemm as api
 from graphc.codegen.pipeline import compilation
 from graphc.codegen.llvm import target
 x, y = T.matrix("x"), T.matrix("y")

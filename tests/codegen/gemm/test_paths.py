@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from graphc.codegen.gemm import api
-from graphc.codegen.gemm.api import ENTRIES, ROUTINES
+from graphc.codegen import gemm as api
+from graphc.codegen.gemm import ENTRIES, ROUTINES
 from graphc.codegen.gemm.dispatch import functions as definitions
 from graphc.codegen.llvm.functions import module_text
 from tests.support.bounds import assert_product
@@ -233,7 +233,7 @@ def test_numpy_has_the_blas() -> None:
     """NumPy's wheels bring OpenBLAS: it is found without SciPy and without threadpoolctl."""
     program = f"""if True:
     import ctypes, sys
-    from graphc.codegen.gemm.api import blas_symbols
+    from graphc.codegen.gemm import blas_symbols
     table = (ctypes.c_void_p * {len(ROUTINES)}).from_address(blas_symbols()["gc_blas"])
     print(all(table), "scipy" in sys.modules, "numba" in sys.modules)
     """

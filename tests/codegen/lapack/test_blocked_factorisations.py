@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 import graphc
 from graphc import tensor as T
-from graphc.codegen.gemm.api import DEFERRED, ENTRIES, FINDERS, PRODUCT_WORDS, blas_table
-from graphc.codegen.lapack import api
+from graphc.codegen import lapack as api
+from graphc.codegen.gemm import DEFERRED, ENTRIES, FINDERS, PRODUCT_WORDS, blas_table
 from graphc.codegen.lapack.batch import SEVERAL
 from graphc.codegen.link.image import load
 from graphc.codegen.pipeline.runtime import part_code

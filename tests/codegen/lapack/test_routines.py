@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import graphc
 from graphc import tensor as T
-from graphc.codegen.gemm.api import routines_of_scipy
-from graphc.codegen.lapack import api
+from graphc.codegen import lapack as api
+from graphc.codegen.gemm import routines_of_scipy
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.linalg.equations import schur

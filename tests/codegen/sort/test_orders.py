@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES
-from graphc.codegen.sort import api
+from graphc.codegen import sort as api
 from graphc.errors import ShapeError
 from graphc.options import options
 

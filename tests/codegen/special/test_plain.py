@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.special.api import FUNCTIONS, PROTOTYPES
+from graphc.codegen.special import FUNCTIONS, PROTOTYPES
 from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.ops.custom import value_of
 

@@ -14,7 +14,7 @@ import scipy.special
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.special import api
+from graphc.codegen import special as api
 from graphc.errors import GraphcError
 from graphc.functions.pointer import Pointer
 from graphc.ir.node import OPS, make

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES, is_float
-from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.link.lljit import link
+from graphc.codegen.link.image import link
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
@@ -43,7 +42,7 @@ from graphc.loopir.ir import (
     integer,
 )
 from graphc.loopir.operators import ACCUMULATE, ADD, MUL, SUB
-from graphc.loopir.syntax import Names, print_functions
+from graphc.loopir.syntax import Names, emit_source, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace
@@ -143,11 +142,11 @@ def changed(function: Function) -> Function:
 
 def left_natively(function: Function, x: Array, n: int) -> Array:
     prototype = Prototype(function.name, tuple(param.kind for param in function.params))
-    addresses, owner = link([compile_source(emit_source((function,)), [prototype])], {}, [function.name])
+    loaded = link([compile_source(emit_source((function,)), [prototype])], {}, [function.name])
     arrays = arrays_for(function, x)
     args = [*(array.ctypes.data for array in arrays), n]
-    ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))(addresses[function.name])(*args)
-    del owner
+    ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))(loaded.addresses[function.name])(*args)
+    del loaded
     return arrays[-1]
 
 
