@@ -139,7 +139,7 @@ BRANCHES = Area(
         M("the statements of the second branch are not looked at", "loopir/visit.py",
           "            pending += reversed(stmt.orelse)\n", ""),
         M("the second branch is not compiled", "loopir/syntax.py",
-          "            if stmt.orelse:\n", "            if False:\n"),
+          "                yield from emit_branch(stmt.orelse, pad + INDENT, said)\n", "                yield f\"{pad}    pass\"\n"),
         M("a value is named outside of the branch that asks for it", "codegen/lower/scopes.py",
           "        with self.within(inner):\n            yield inner\n", "        yield inner\n"),
         M("what was named in a branch is used after it", "codegen/lower/scopes.py",
