@@ -18,13 +18,12 @@ from graphc.startup.hooks import lazy_package
 if TYPE_CHECKING:
     from graphc.scipy import linalg as linalg, special as special, stats as stats
 
-LAZY = dict.fromkeys("fft integrate interpolate linalg optimize signal special stats".split(), "")
+LAZY = dict.fromkeys("fft integrate interpolate linalg optimize signal spatial special stats".split(), "")
 """The modules, each under the name of SciPy's."""
 
 INSTEAD = {
     "constants": "scipy.constants has numbers, which tensors take as they are",
     "ndimage": "graphc.tensor.nnet and graphc.scipy.signal have convolutions",
-    "spatial": "distances are ((x[:, None] - y) ** 2).sum(-1) ** 0.5; trees and hulls depend on values by cases",
     "sparse": "graphc.sparse has sparse matrices",
 }
 """Modules of SciPy's that are not here, with the reason or what to use instead."""

@@ -40,11 +40,12 @@ def found_in(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def scipys(module: str, name: str) -> Callable[..., Any]:
-    """The function of SciPy of that name, by the name of graphc's module; SciPy is imported when it is called."""
+def scipys(module: str, name: str, parts: int = 3) -> Callable[..., Any]:
+    """The function of SciPy of that name, by the name of graphc's module, of which the first parts are those of
+    SciPy's; SciPy is imported when it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return found_in(".".join(module.split(".")[1:3]), name)(*args, **kwargs)
+        return found_in(".".join(module.split(".")[1:parts]), name)(*args, **kwargs)
 
     return call
 

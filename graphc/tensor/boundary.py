@@ -177,8 +177,9 @@ def _keeps_order(keys: Sequence[Any]) -> bool:
     found = [each for each in keys if each is not None and each is not Ellipsis]
     cut = [isinstance(each, slice) for each in found]
     steps = all(each.step in (None, 1) for each in found if isinstance(each, slice))
-    whole = all(each == slice(None) for each in found[cut.index(True) + 1 :]) if True in cut else True
-    return steps and whole and (Ellipsis not in keys[:-1])
+    after = found[cut.index(True) + 1 :] if True in cut else []
+    whole = all(isinstance(each, slice) and each == slice(None) for each in after)
+    return steps and whole and not any(each is Ellipsis for each in keys[:-1])
 
 
 CREATIONS = set("arange array copy empty eye flatten full identity linspace ones tri zeros".split())

@@ -522,7 +522,7 @@ def exchange(module: Any) -> None:
 
 
 SCIPYS = "fft integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
-"""The modules of SciPy's whose functions are exchanged; those of `ndimage` and `spatial` for errors."""
+"""The modules of SciPy's whose functions are exchanged; those of `ndimage` for errors."""
 LATE = {
     "numpy.random": add_drawing,
     "numpy.polynomial.polyutils": add_polynomials,

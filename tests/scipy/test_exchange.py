@@ -18,6 +18,7 @@ import scipy.spatial
 import scipy.special
 import scipy.stats
 from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial import distance
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -34,6 +35,7 @@ def interpreted() -> Iterator[None]:
 
 X = np.array([0.5, 1.5, 2.5])
 K = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+PLACES = np.array([[0.3, -1.2, 0.7], [1.1, 0.4, -0.6], [-0.8, 0.9, 2.1], [0.2, 1.7, -1.4]])
 
 
 def written(x: Any) -> Any:
@@ -69,6 +71,19 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (lambda k, x: scipy.linalg.solve(k, x, assume_a="pos"), (K, X)),
     (lambda x: scipy.stats.zscore(x), (X,)),
     (lambda x: scipy.integrate.trapezoid(x, dx=0.5), (X,)),
+    *(
+        (lambda x, y, name=name, weights=weights: distance.cdist(x, y, name, **weights), (K, PLACES))
+        for weights in ({}, {"w": [1.0, 2.0, 0.5]})
+        for name in (
+            "euclidean sqeuclidean cityblock minkowski cosine correlation canberra braycurtis hamming "
+            + ("chebyshev seuclidean" if not weights else "")
+        ).split()
+    ),
+    (lambda x, y: distance.cdist(x, y, "minkowski", p=3), (K, PLACES)),
+    (lambda x, y: distance.cdist(x, y, distance.cityblock), (K, PLACES)),
+    (lambda x, y: distance.cdist(x, y, "mahalanobis", VI=y.T @ y), (K, PLACES)),
+    (lambda x: distance.squareform(distance.pdist(x)), (PLACES,)),
+    (lambda x: distance.squareform(np.exp(-x) * (1 - np.eye(3)), checks=False), (K,)),
     (lambda x: x * scipy.special.logsumexp(np.ones(3)), (X,)),
     (written, (X,)),
     (known, (X,)),
@@ -105,7 +120,6 @@ def test_what_is_not_there_is_named_as_scipys() -> None:
     refused(lambda k: scipy.stats.wishart.logpdf(k, 3, K), "scipy.stats.wishart.logpdf of k")
     refused(lambda k: scipy.stats.poisson.entropy(k), "poisson.entropy of a tensor: there is no formula")
     refused(lambda k: scipy.ndimage.gaussian_filter(k, 1.0), r"scipy.ndimage.gaussian_filter of k.*\(called at test_ex")
-    refused(lambda k: scipy.spatial.distance.cdist(k, k), "scipy.spatial.distance.cdist of k.*distances are")
     refused(lambda k: scipy.spatial.KDTree(k), "scipy.spatial.KDTree of k")
     with pytest.raises(GraphTypeError, match="scipy.special.wofz of x"):
         scipy.special.wofz(T.dvector("x"))
@@ -165,3 +179,13 @@ def test_frames_of_exchanged_functions_can_be_looked_at() -> None:
             assert isinstance(dict(frame.tb_frame.f_locals), dict)
             frame = frame.tb_next
         error = error.__context__
+
+
+def test_wrong_distances_are_refused() -> None:
+    for call, message in (
+        (lambda k: distance.cdist(k, k, "dice"), "cdist: the metric 'dice' is none of euclidean, sq"),
+        (lambda k: distance.squareform(k + 1), r"squareform: k .* is not symmetric with zeros on its diagonal"),
+        (lambda k: distance.squareform(k.ravel()[:4]), r"squareform: the number of distances in k.* is that of no"),
+    ):
+        with pytest.raises(GraphValueError, match=message):
+            graphc.jit(call, mode="interpreted")(K)
