@@ -229,7 +229,7 @@ _NAMES = {
     "inspection": "inspect",
     "ir.text": "print_graph",
     "ops.custom": "custom_op op",
-    "printing": "pp",
+    "printing": "pp pprint",
     "tensor": "Variable dot get_scalar_constant_value nnet",
     "theano.paths": "install_as_theano",
     "tracing": """

@@ -37,6 +37,7 @@ from graphc.ir.node import (
     describe,
     make,
     plain,
+    size_owner,
 )
 from graphc.ir.source_lines import (
     TRACE,
@@ -48,6 +49,7 @@ from graphc.ir.source_lines import (
     program_line,
     traced_from,
     user_line,
+    warn_user,
 )
 from graphc.ir.symbol import METHODS, asked
 from graphc.ir.walk import as_size_node
@@ -357,8 +359,24 @@ def truth(asked: Comparison) -> bool:
         symbol = "==" if relation == "equal" else "!="
         line = user_line()
         asked_of = f"{named(left)} {symbol} {named(right)}"
+        now, other = _present(left), _present(right)
+        if now is not None and other is not None and not TRACE.depth:
+            holds = (now == other) == (relation == "equal")
+            warn_user(f"{asked_of} is {holds} of the values that shared variables have now; others may come")
+            return holds
         raise left.has_no_truth(f"{asked_of} ({line})" if line else asked_of)
     return relation != "equal"
+
+
+def _present(value: Any) -> int | None:
+    """A whole number, or the present size where it is that of a shared variable."""
+    if not isinstance(value, Node):
+        return value if isinstance(value, int) else None
+    owner: Any = size_owner(plain(value)) if value.op is SIZE else None
+    if owner is None or owner.op is not SHARED:
+        return None
+    sizes_now = zip(owner.type.shape, owner.cell[0].shape, strict=True)
+    return next(now for size, now in sizes_now if size is plain(value))
 
 
 def named(value: Any) -> str:

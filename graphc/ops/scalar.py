@@ -280,6 +280,12 @@ def _is_moved_with(x: Any, low: Any, high: Any) -> Any:
     return inside if has_room else apply("logical_and", inside, low < high)
 
 
+def _is_moved_with_high(x: Any, low: Any, high: Any) -> Any:
+    """Tell whether clip follows the upper bound, as it does where all three are equal."""
+    meet = apply("logical_and", apply("equal", low, high), apply("equal", x, high))
+    return apply("logical_or", apply("maximum", x, low) > high, meet)
+
+
 def strong_product(cotangent: Node, derivative: Node) -> Node:
     return apply("mul" if is_never_zero(cotangent) else "strong_mul", cotangent, derivative)
 
@@ -367,7 +373,7 @@ define(Row("clip", lambda x, low, high: numerics.minimum(numerics.maximum(x, low
        "minimum(maximum(_0, _1), _2)", ANY,
        (lambda g, z, x, low, high: choose(_is_moved_with(x, low, high), g, 0),
         lambda g, z, x, low, high: choose(apply("logical_and", x < low, low <= high), g, 0),
-        lambda g, z, x, low, high: choose(apply("maximum", x, low) > high, g, 0)),
+        lambda g, z, x, low, high: choose(_is_moved_with_high(x, low, high), g, 0)),
        "x moved into [low, high]; high where low > high.", arity=3, cost=2.0,
        domain=(_ANYWHERE, (-1.5, -0.5), (0.5, 1.5))))
 

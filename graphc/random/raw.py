@@ -127,14 +127,17 @@ DRAWS: dict[str, Callable[..., tuple[Node, Node]]] = {
 
 
 class RandomFunction:
-    """A draw by the name of NumPy's method (`"uniform"`, …), of a type that is told: `op(state, size, *parameters)` is
+    """A draw by NumPy's method or its name (`"uniform"`, …), of a type that is told: `op(state, size, *parameters)` is
     the next state and the numbers. A size of -1 stands for that of the parameters.
 
     Raises GraphValueError for a name that is none of `uniform`, `normal`, `binomial`, `random_integers`, `choice`,
-    `poisson`, `permutation`, and for other than a name.
+    `poisson`, `permutation`, and for another function.
     """
 
-    def __init__(self, fn: str, outtype: Any, inplace: bool = False, ndim_added: int = 0) -> None:
+    def __init__(self, fn: Any, outtype: Any, inplace: bool = False, ndim_added: int = 0) -> None:
+        name = getattr(fn, "__name__", None)
+        if isinstance(name, str) and fn == getattr(np.random.RandomState, name, None):
+            fn = name
         draw = DRAWS.get(fn) if isinstance(fn, str) else None
         if draw is None:
             raise GraphValueError(f"RandomFunction: {fn!r} is not one of {', '.join(DRAWS)}")

@@ -32,6 +32,7 @@ from graphc.sparse.variable import (
 )
 from graphc.tensor import elementary
 from graphc.tensor.creation import arange
+from graphc.tensor.indexing import diagonal
 from graphc.tensor.joining import repeat
 from graphc.tensor.keys import nonzero
 from graphc.tensor.sorting import argsort, searchsorted, unique
@@ -188,6 +189,8 @@ def square_diagonal(diag: Any) -> SparseVariable:
 def diag(x: Any) -> Node:
     """The diagonal of a matrix, dense."""
     matrix = as_sparse_variable(x)
+    if matrix.dense is not None:  # which has a derivative where the matrix has no entry
+        return diagonal(matrix.dense)
     (rows, columns), (height, width) = matrix.places(), matrix.sizes
     values = elementwise("where", elementwise("equal", rows, columns), matrix.data, literal(0, matrix.dtype))
     length = sizes.minimum(height, width)
@@ -222,6 +225,8 @@ def _from_start(index: Node, size: Size) -> Node:
 def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
     """One element of a matrix, a scalar."""
     matrix = as_sparse_variable(x)
+    if matrix.dense is not None:
+        return matrix.dense[tuple(index)]
     first, second = (_from_start(cast(as_node(each), "int64"), n) for each, n in zip(index, matrix.sizes, strict=True))
     rows, columns = matrix.places()
     there = elementwise("logical_and", elementwise("equal", rows, first), elementwise("equal", columns, second))
@@ -231,6 +236,8 @@ def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
 def get_item_2lists(x: Any, ind1: Any, ind2: Any) -> Node:
     """The elements of a matrix at rows `ind1` and columns `ind2`, a vector."""
     matrix = as_sparse_variable(x)
+    if matrix.dense is not None:
+        return matrix.dense[as_node(ind1), as_node(ind2)]
     places = (_from_start(cast(as_node(one), "int64"), n) for one, n in zip((ind1, ind2), matrix.sizes, strict=True))
     return lookup(matrix, *places)
 

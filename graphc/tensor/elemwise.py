@@ -168,6 +168,12 @@ class Prod(CAReduceDtype):
 
     fold = staticmethod(reductions.prod)
 
+    def __init__(
+        self, axis: object = None, dtype: object = None, acc_dtype: object = None, no_zeros_in_input: bool = False
+    ) -> None:
+        super().__init__(axis, dtype, acc_dtype)
+        self.no_zeros_in_input = no_zeros_in_input  # Theano's; the derivative is right at zeros at no cost
+
 
 class All(CAReduce):
     """True where all elements over `axis` are not 0."""

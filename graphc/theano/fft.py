@@ -21,6 +21,7 @@ from graphc.ops.lines import backward, fourier
 from graphc.ops.shape import zeros
 from graphc.tensor.elementary import sqrt
 from graphc.tensor.joining import concatenate, stack
+from graphc.tensor.shaping import specify_shape
 from graphc.tensor.spectra import along, fitted, part_of
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
@@ -82,6 +83,7 @@ class IRFFTOp(_Transform):
     def of(self, a: Node, s: Sequence[Size]) -> Node:
         """The other half of the spectrum is the conjugate of what is there, in reverse."""
         last = a.ndim - 2
+        a = specify_shape(a, (*[None] * (a.ndim - 1), 2))
         for axis, size in enumerate((*s[:-1], _half(s[-1])), 1):
             a = fitted(a, axis, size)
         for axis in range(1, last):

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import graphc.ops  # noqa: F401 - fills the table
+import graphc
+import graphc.tensor as T
 from graphc.errors import CycleError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, SIZE, FrozenArray, Node, constant_value, describe, literal, make, variable
@@ -98,6 +99,17 @@ def test_a_node_has_no_truth_value_and_no_unknown_length() -> None:
     assert len(variable("float64", (3, None))) == 3
     with pytest.raises(AttributeError, match="frobnicate"):
         _ = x.frobnicate  # type: ignore[attr-defined]
+
+
+def test_a_condition_on_a_size_of_a_shared_variable_is_answered_with_a_warning() -> None:
+    w, x = graphc.shared(np.ones((3, 1)), "w"), T.dmatrix("x")
+    rows, columns = T.dot(x, w).shape
+    with pytest.warns(UserWarning, match=r"the size of w along axis 1 == 1 is True of the values"):
+        assert columns == 1
+    with pytest.warns(UserWarning, match="!= the size of w along axis 1 is True"):
+        assert w.shape[0] != w.shape[1]
+    with pytest.raises(GraphTypeError, match="is symbolic"):
+        bool(rows == 3)
 
 
 def test_descriptions_name_the_variable_and_the_users_line() -> None:

@@ -561,7 +561,7 @@ def test_derivatives_at_kinks_and_poles() -> None:
     assert gradient_at("xlogy", 0.0, 0.0)[1] == 0.0
     assert gradient_at("clip", 2.0, -1.0, 1.0) == [0.0, 0.0, 1.0]
     assert gradient_at("clip", 0.0, 1.0, -1.0) == [0.0, 0.0, 1.0]
-    assert gradient_at("clip", 1.0, 1.0, 1.0) == [0.0, 0.0, 0.0]
+    assert gradient_at("clip", 1.0, 1.0, 1.0) == [0.0, 0.0, 1.0]
     assert gradient_at("clip", 1.0, 1.0, 2.0) == gradient_at("clip", 2.0, 1.0, 2.0) == [1.0, 0.0, 0.0]
     assert gradient_at("softplus", 1000.0) == [1.0]
     assert gradient_at("sigmoid", -1000.0) == [0.0]

@@ -56,7 +56,7 @@ def test_a_state_is_an_input() -> None:
     assert f().shape == (2, 2) and (f() != f()).all()
     g = graphc.function([rng], drawn, mode="interpreted")
     np.testing.assert_array_equal(g(np.random.default_rng(3)), g(np.random.default_rng(3)))
-    assert RandomFunction("normal", T.dvector) == RandomFunction("normal", T.dvector)
+    assert RandomFunction("normal", T.dvector) == RandomFunction(np.random.RandomState.normal, T.dvector)
 
 
 class Streams(RandomStreamsBase):

@@ -386,3 +386,14 @@ def test_a_gradient_where_there_is_no_entry_is_refused() -> None:
         assert graphc.grad(sparse.dense_from_sparse(matrix).sum(), by) is not None
         with pytest.raises(GradientError, match="at all places of .*structured=True takes it at the entries"):
             graphc.grad(dense.sum(), by)
+
+
+def test_parts_of_a_dense_matrix_have_derivatives_where_it_is_zero() -> None:
+    x = T.dmatrix("x")
+    value = np.array([[0.0, 1.0], [2.0, 0.0]])
+    for matrix in (sparse.csr_from_dense(x), sparse.csc_from_dense(x), sparse.csr_from_dense(x.T).T):
+        parts = [sparse.diag(matrix).sum(), matrix[0, -2], matrix[[1, 0], [1, 1]].sum()]
+        found = graphc.function([x], [graphc.grad(part, x) for part in parts], mode="interpreted")(value)
+        assert [each.tolist() for each in found] == [[[1, 0], [0, 1]], [[1, 0], [0, 0]], [[0, 1], [0, 1]]]
+        values = graphc.function([x], parts, mode="interpreted")(value)
+        assert [each.item() for each in values] == [0.0, 0.0, 1.0]

@@ -333,6 +333,18 @@ def test_gradient_of_crossentropy_of_classes() -> None:
         nnet.crossentropy_categorical_1hot_grad(g, p, g)
 
 
+def test_one_hot_rows_of_classes_out_of_range_are_an_error() -> None:
+    y = T.ivector("y")
+    f = graphc.function([y], nnet.to_one_hot(y, 3), mode="interpreted")
+    assert f(np.array([2, -3], "int32")).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert f(np.zeros(0, "int32")).shape == (0, 3)
+    for wrong in (3, -4):
+        with pytest.raises(IndexOutOfBounds, match=f"index {wrong} of y"):
+            f(np.array([wrong], "int32"))
+    with pytest.raises(GraphTypeError, match="classes are integers"):
+        nnet.to_one_hot(T.dvector(), 3)
+
+
 @pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_a_class_below_zero_is_an_error(mode: Any) -> None:
     """It means that there is no label. As an index that counts from the end it would mean the last class."""

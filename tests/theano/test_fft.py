@@ -9,7 +9,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.errors import GraphTypeError, GraphValueError, RankError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.theano.fft import IRFFTOp, RFFTOp, irfft, irfft_op, rfft, rfft_op
 from graphc.theano.gradient import verify_grad
 
@@ -60,6 +60,16 @@ def test_derivatives_to_second_order(shape: tuple[int, ...]) -> None:
     verify_grad(through, [value], rng=np.random.RandomState(1), mode="interpreted")
     slope: Any = lambda x: graphc.grad((rfft(x) ** 3).sum(), x)  # noqa: E731
     verify_grad(slope, [value], rng=np.random.RandomState(1), mode="interpreted")
+
+
+def test_a_spectrum_whose_last_axis_is_not_known_to_be_two() -> None:
+    spectra = T.dtensor3("spectra")
+    value = np.random.default_rng(0).normal(size=(3, 4, 2))
+    f = graphc.function([spectra], irfft(spectra), mode="interpreted")
+    np.testing.assert_allclose(f(value), np.fft.irfft(value[..., 0] + 1j * value[..., 1]), atol=1e-15)
+    with pytest.raises(ShapeError, match="size 3, not 2"):
+        f(np.zeros((3, 4, 3)))
+    verify_grad(irfft, [value], rng=np.random.RandomState(1), mode="interpreted")
 
 
 def test_sizes_of_an_op_and_its_errors() -> None:

@@ -17,6 +17,7 @@ from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.facts import BROADCASTS, scalar_number
 from graphc.ir.node import Node, describe, make
+from graphc.ir.walk import as_size_node
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
@@ -29,7 +30,7 @@ from graphc.tensor.keys import positions
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import all, cumsum, shift_of, sum
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.shaping import broadcast_to, label_operand, normalise_axes, reshape
+from graphc.tensor.shaping import as_size, broadcast_to, label_operand, normalise_axes, reshape
 
 __all__ = [
     "binary_crossentropy", "categorical_crossentropy", "confusion_matrix", "crossentropy_categorical_1hot",
@@ -203,8 +204,12 @@ def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
 
 
 def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> Node:
-    """For each integer of `y` a row of `nb_class` zeros with a one at that position."""
-    return one_hot(y, nb_class, dtype)
+    """For each integer of `y` a row of `nb_class` zeros with a one at that position, from the end where it is negative.
+    A call raises IndexOutOfBounds for a class that is none of these."""
+    classes, count = as_node(y), as_size(nb_class, "to_one_hot: the number of classes")
+    if is_float(classes.type.dtype) or classes.type.dtype == "bool":
+        return one_hot(classes, count, dtype)  # which refuses them
+    return one_hot(take(arange(as_size_node(count)), classes), count, dtype)
 
 
 def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
