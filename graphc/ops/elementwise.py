@@ -372,13 +372,16 @@ def narrowed(nodes: Sequence[Node], shape: Sequence[Size] = ()) -> Sequence[Node
 
 def narrow(node: Node, axis: int, others: Sequence[Size]) -> Node:
     """`node`, in a function that is traced, with an axis of static size 1 if its size is computed, is 1 for the sizes
-    at hand, and meets one of `others` that is not."""
+    at hand, and meets one of `others` that is not always as large: it may be 1 too, and need not be so at the next
+    call."""
     size = node.type.shape[axis]
     # Of the sizes of arguments `tracing` finds out itself that they broadcast.
     is_computed = isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
-    if TRACE.at_hand is None or not is_computed or all(sizes.equal(size, each) for each in others):
+    if TRACE.at_hand is None or not is_computed or _at_hand(size) != 1:
         return node
-    if _at_hand(size) != 1 or all(_at_hand(each) in (1, None) for each in others):
+    if all(
+        each == 1 if isinstance(each, int) else sizes.equal(size, each) or _at_hand(each) is None for each in others
+    ):
         return node
     asked_size(size)
     return node.part((slice(None),) * axis + (0, None))

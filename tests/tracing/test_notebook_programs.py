@@ -103,6 +103,10 @@ def test_axes_that_are_computed_to_have_one_element_broadcast_for_all_sizes() ->
         x = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
         npt.assert_allclose(compiled(x), (x / x[:, :1]).sum() + (x[:1] * x[:, -1:]).sum())
     assert len(compiled.variants()) == 1
+    rest = graphc.jit(lambda x: x[:-1] / x[-1:], mode="interpreted")
+    for n in (2, 3, 2, 4):  # of two elements both have one
+        npt.assert_array_equal(rest(np.arange(1.0, n + 1)), np.arange(1.0, n) / n)
+    assert len(rest.variants()) == 2
 
 
 def test_pythons_functions_of_numbers_of_special_values() -> None:
