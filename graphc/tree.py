@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -33,7 +34,8 @@ from graphc.tensor.shaping import reshape
 from graphc.trees import REGISTERED, Registered, Shield
 
 __all__ = [
-    "Partial", "TreeDef", "all", "broadcast", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path",
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "SequenceKey", "TreeDef", "all", "broadcast", "flatten",
+    "flatten_with_path", "keystr", "leaves", "leaves_with_path",
     "map", "map_with_path", "ravel_pytree", "reduce", "register_dataclass", "register_pytree_node",
     "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
     "structure", "transpose", "unflatten",
@@ -329,6 +331,62 @@ def register_pytree_node_class(cls: Class) -> Class:
     return cls
 
 
+@dataclass(frozen=True)
+class GetAttrKey:
+    """The key of a part that is an attribute.
+
+    >>> str(graphc.tree.GetAttrKey("slope"))
+    '.slope'
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True)
+class DictKey:
+    """The key of a part that has one.
+
+    >>> str(graphc.tree.DictKey("w"))
+    "['w']"
+    """
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """The key of a part that has a place.
+
+    >>> str(graphc.tree.SequenceKey(0))
+    '[0]'
+    """
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@dataclass(frozen=True)
+class FlattenedIndexKey:
+    """The key of a part that has a number among the parts.
+
+    >>> str(graphc.tree.FlattenedIndexKey(0))
+    '[<flat index 0>]'
+    """
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
 def register_pytree_with_keys(
     nodetype: type,
     flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
@@ -336,8 +394,8 @@ def register_pytree_with_keys(
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
     """Make a class one of trees, as `register_pytree_node` does. flatten_with_keys(value): pairs of a key and a part,
-    and what else there is. The key stands in paths, as text. flatten_func(value): the same without keys; it is not
-    needed. Raises the errors of `register_pytree_node`.
+    and what else there is. The key stands in paths, as text: it is one, or a `GetAttrKey` and so on.
+    flatten_func(value): the same without keys; it is not needed. Raises the errors of `register_pytree_node`.
 
         >>> class Line:
         ...     def __init__(self, slope):

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
     "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu",
-    "sigmoid", "silu", "soft_sign", "softmax", "softplus", "squareplus", "standardize", "swish", "tanh",
+    "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
+    "swish", "tanh",
 ]  # fmt: skip
 
 
@@ -99,6 +100,26 @@ def log1mexp(x: Any) -> Any:
     return el.where(
         el.less(node, float(np.log(2))), el.log(el.neg(el.expm1(el.neg(node)))), el.log1p(el.neg(el.exp(el.neg(node))))
     )
+
+
+def sparse_plus(x: Any) -> Any:
+    """A softplus that is 0 up to -1, x from 1 on, and (x + 1)**2 / 4 between.
+
+    >>> nn.sparse_plus(np.array([-2.0, 0.0, 2.0]))
+    array([0.  , 0.25, 2.  ])
+    """
+    node = in_floats(x)
+    square = el.true_div(el.sqr(el.add(node, 1)), 4)
+    return el.where(el.less_equal(node, -1), 0, el.where(el.greater_equal(node, 1), node, square))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 between 0 and 1: the slope of `sparse_plus`.
+
+    >>> nn.sparse_sigmoid(np.array([-2.0, 0.0, 2.0]))
+    array([0. , 0.5, 1. ])
+    """
+    return el.clip(el.true_div(el.add(in_floats(x), 1), 2), 0, 1)
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:

@@ -21,6 +21,7 @@ from graphc import tensor as T
 from graphc.errors import GraphValueError
 from graphc.ir.at_once import is_plain
 from graphc.ops.elementwise import as_node
+from graphc.tracing.callbacks import ShapeDtypeStruct
 
 Function = Callable[..., Any]
 
@@ -171,6 +172,23 @@ SIZES = {"bincount": "length", "repeat": "total_repeat_length"}
 PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "vecdot"}
 
 
+LIKE = {"empty_like": 0, "full_like": None, "ones_like": 1, "zeros_like": 0}
+"""Functions that ask an array for its shape and dtype alone, and what they fill it with."""
+
+
+def like_described(
+    name: str, described: ShapeDtypeStruct, *args: Any, shape: Any = None, dtype: Any = None, **kwargs: Any
+) -> Any:
+    """`zeros_like` and its kin of a shape and a dtype. NumPy's own would make an array of objects."""
+    fill = LIKE[name]
+    if fill is None:
+        fill, args = (kwargs["fill_value"], args) if "fill_value" in kwargs else (args[0], args[1:])
+    dtype = args[0] if args else dtype
+    size = described.shape if shape is None else shape
+    module = np if is_plain((size, fill), {}) else T
+    return module.full(size, fill, described.dtype if dtype is None else dtype)
+
+
 AXES_SECOND = set(
     "all amax amin any count_nonzero expand_dims flip max mean min nanmax nanmean nanmin nanprod nanstd nansum nanvar "
     "prod ptp squeeze std sum var".split()
@@ -197,6 +215,8 @@ def extended(name: str, call: Function) -> Function:
     def extend(*args: Any, **kwargs: Any) -> Any:
         if name in AXES_SECOND and len(args) > 1 and isinstance(args[1], list | range):
             args = (args[0], tuple(args[1]), *args[2:])
+        if name in LIKE and args and isinstance(args[0], ShapeDtypeStruct):
+            return like_described(name, *args, **kwargs)
         if name == "clip":
             args, kwargs = _between(args, kwargs)
         if not kwargs:

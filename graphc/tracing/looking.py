@@ -22,6 +22,7 @@ from graphc.ir.node import Node, describe, plain, variable
 from graphc.ir.pairs import is_pair, leaves_of, tree_of
 from graphc.ir.source_lines import LEFT, TRACED
 from graphc.ir.text import print_graph
+from graphc.ir.walk import node_set
 from graphc.ops.questions import Note, Number, sizes_at_hand
 from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of, with_parts
 from graphc.tracing.callbacks import ShapeDtypeStruct
@@ -35,18 +36,19 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of the results of `fun(*args, **kwargs)`, in their structure, each as a
     `ShapeDtypeStruct`. Nothing is computed.
 
-    args: arrays, numbers, or anything with a `shape` and a `dtype`, such as `ShapeDtypeStruct`; trees of them. Raises
+    args: arrays, numbers, or anything with a `shape` and a `dtype`, such as `ShapeDtypeStruct`; trees of them. Sizes of
+    tensors are tensors. Raises
     GraphTypeError for a size that follows from values, and for an argument that has no shape.
 
         >>> graphc.eval_shape(lambda w, x: x @ w, np.ones((3, 2)), graphc.ShapeDtypeStruct((5, 3), "float32"))
         ShapeDtypeStruct(shape=(5, 2), dtype=float64)
     """
-    made = _traced(fun, args, kwargs, static_sizes=True)[2]
+    variables, _, made = _traced(fun, args, kwargs, static_sizes=True)
 
     def shown(leaf: Any) -> ShapeDtypeStruct:
         node = plain(leaf) if is_pair(leaf) else nodes_in(fun, leaf)[0]
         for size in node.type.shape:
-            if isinstance(size, Node):
+            if isinstance(size, Node) and node_set([size]) & set(variables):
                 raise GraphTypeError(f"eval_shape of {title(fun)}: a size of {describe(node)} follows from values")
         return ShapeDtypeStruct(node.type.shape, node.type.dtype)
 

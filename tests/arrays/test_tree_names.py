@@ -249,6 +249,23 @@ def test_structures_with_what_has_no_hash_are_compared() -> None:
     assert len(scaled.functions) == 2
 
 
+def test_keys_of_parts_are_text_in_paths() -> None:
+    for key, text in (
+        (tree_util.GetAttrKey("a"), ".a"), (tree_util.DictKey("a"), "['a']"), (tree_util.SequenceKey(2), "[2]"),
+        (tree_util.FlattenedIndexKey(1), "[<flat index 1>]"),
+    ):  # fmt: skip
+
+        class Keyed:
+            def tree_flatten_with_keys(self) -> Any:
+                return [(key, 1.0)], None  # noqa: B023 - called before the next key
+
+            @classmethod
+            def tree_unflatten(cls, rest: Any, parts: Any) -> Any:
+                return cls()
+
+        assert tree.leaves_with_path(tree_util.register_pytree_with_keys_class(Keyed)()) == [(text, 1.0)]
+
+
 def test_a_partial_is_a_tree() -> None:
     move = tree_util.Partial(lambda by, x, *, scale: scale * (x + by), np.ones(2), scale=2.0)
     assert len(tree.leaves(move)) == 2

@@ -30,6 +30,8 @@ FORMULAS: dict[str, tuple[Callable[..., Any], Any]] = {
     "soft_sign": (nn.soft_sign, X / (1 + abs(X))),
     "swish": (nn.swish, X / (1 + np.exp(-X))),
     "softplus": (nn.softplus, np.log1p(np.exp(X))),
+    "sparse_plus": (nn.sparse_plus, np.where(X <= -1, 0, np.where(X >= 1, X, (X + 1) ** 2 / 4))),
+    "sparse_sigmoid": (nn.sparse_sigmoid, np.clip((X + 1) / 2, 0, 1)),
     "identity": (nn.identity, X),
     "softmax": (nn.softmax, _softmax(X)),
     "softmax of all": (lambda x: nn.softmax(x, axis=None), _softmax(X.ravel()).reshape(2, 4)),

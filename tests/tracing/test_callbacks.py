@@ -164,6 +164,8 @@ def test_shapes_of_results() -> None:
     assert found["y"].ndim == 2 and found["y"].size == 10 and hash(found["y"]) == hash(of(5, 2, dtype="float32"))
     assert repr(found["n"]) == "ShapeDtypeStruct(shape=(), dtype=int64)"
     assert graphc.eval_shape(graphc.grad(lambda x: (x**2).sum()), of(4)) == of(4)
+    outer = graphc.jit(lambda x: jnp.ones_like(graphc.eval_shape(lambda x: x[1:, None] * x, x)), mode="interpreted")
+    npt.assert_array_equal(outer(np.zeros(3)), np.ones((2, 3)))
     with pytest.raises(GraphTypeError, match="follows from values"):
         graphc.eval_shape(lambda x: x[x > 0], of(4))
     with pytest.raises(GraphTypeError, match="x is 'a', which has no shape and dtype"):

@@ -190,6 +190,20 @@ def test_arguments_of_jaxs_functions(expression: str) -> None:
     assert x[0, 0] == 0.0
 
 
+@pytest.mark.parametrize("expression", [
+    "jnp.zeros_like(like)", "jnp.ones_like(like, int)", "jnp.full_like(like, 7)", "jnp.full_like(like, fill_value=7.5)",
+    "jnp.zeros_like(like, dtype=bool, shape=(4,))", "jnp.empty_like(like) * 0",
+])  # fmt: skip
+def test_arrays_like_what_has_a_shape_and_a_dtype_alone(expression: str) -> None:
+    def f(like: Any) -> Any:
+        return eval(expression, {"jnp": jnp, "like": like})
+
+    want, like = f(np.ones((2, 3), np.float32)), graphc.ShapeDtypeStruct((2, 3), np.float32)
+    for made in (f(like), graphc.jit(lambda: f(like), mode="interpreted")()):
+        assert made.dtype == want.dtype
+        npt.assert_array_equal(made, want)
+
+
 def test_methods_of_numbers_ask_for_a_size() -> None:
     f = graphc.jit(lambda x: x * x.shape[0].bit_length(), mode="interpreted")
     for n in (3, 4):
