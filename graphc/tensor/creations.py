@@ -7,9 +7,9 @@
 NumPy asks nobody before it makes an array from nothing. So while a function is traced, in any thread, these functions
 of the module `numpy` are others (`replace`, `restore`), which ask whether a traced program calls them: this thread
 traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there. If not, they
-call NumPy's own. So are names that the module of the traced function has imported (`from numpy import zeros`); those of
-other modules are NumPy's own functions, and so are methods of arrays. Python's `math`, `max` and `min` are replaced the
-same way (python_functions.py).
+call NumPy's own. So are names that the module of the traced function has imported (`from numpy import zeros`), and
+those of the program's functions that it can reach (`tracing/outside.py`); methods of arrays are NumPy's own. Python's
+`math`, `max` and `min` are replaced the same way (python_functions.py).
 
 Random numbers and clocks are asked the same: what draws would draw once, while the function is traced.
 """
@@ -434,6 +434,11 @@ def replace_in(function: Any) -> None:
     names, code = getattr(function, "__globals__", None), getattr(function, "__code__", None)
     if not COUNT[0] or names is None or code is None or not is_programs(code.co_filename):
         return
+    replace_names(names)
+
+
+def replace_names(names: dict[str, Any]) -> None:
+    """Put the replacements among the names of a program's module, while a function is traced."""
     with LOCK:
         for name, value in [*names.items()]:
             if (made := BY_ORIGINAL.get(id(value))) is not None:

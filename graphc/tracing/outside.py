@@ -28,7 +28,8 @@ from zlib import crc32
 import numpy as np
 
 from graphc.errors import GraphTypeError, drawn_error
-from graphc.ir.source_lines import warn_user, written
+from graphc.ir.source_lines import TRACE, warn_user, written
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tracing.places import CONTAINERS, ITERATORS, Place, attributes, differing, only_collects, places_of
 
@@ -80,12 +81,13 @@ def state_of(value: Any) -> Any:
 
 @record(eq=False)
 class Reach:
-    """All that a function can reach. generators, arrays: without their states. codes: of its functions. places: names,
-    lists and objects that it may change."""
+    """All that a function can reach. generators, arrays: without their states. codes: of its functions. scopes: the
+    names of their modules, by identity. places: names, lists and objects that it may change."""
 
     generators: list[Source]
     arrays: list[Source]
     codes: list[CodeType]
+    scopes: dict[int, dict[str, Any]]
     places: list[Place]
 
 
@@ -113,7 +115,7 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
         *(("an argument", None, each) for each in args),
     ]
     found, arrays, seen, seeded = list[Source](), list[Source](), set[int](), set[int]()
-    functions, places = list[CodeType](), list[Place]()
+    functions, scopes, places = list[CodeType](), dict[int, dict[str, Any]](), list[Place]()
     while pending and len(seen) < MOST:
         name, code, value = pending.pop()
         if isinstance(value, PLAIN) or id(value) in seen:
@@ -131,10 +133,21 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
                 arrays.append(Source(name, code, value, None))
         else:
             is_own = is_programs(value)
-            functions += codes(value.__code__) if isinstance(value, FunctionType) and is_own else ()
+            if isinstance(value, FunctionType) and is_own:
+                functions += codes(value.__code__)
+                scopes[id(value.__globals__)] = value.__globals__
             places += places_of(name, code, value) if is_own else ()
             pending += reached(name, code, value)
-    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, places)
+    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, scopes, places)
+
+
+def replace_within_reach(function: Any, args: Sequence[Any]) -> None:
+    """Let NumPy's functions, and Python's, be others in the modules of a function that is to be traced, and of those of
+    the program that it can reach."""
+    HOOKS.creations.replace_in(function)
+    if TRACE.depth == 1:
+        for scope in within_reach(function, args).scopes.values():
+            HOOKS.creations.replace_names(scope)
 
 
 def is_programs(value: Any) -> bool:
@@ -184,7 +197,8 @@ def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str,
         return iter([(f"{name}.{key}", code, scope[key]) for key in names if key in scope])
     if not is_programs(value):
         return iter(())
-    own = [(name, code, method) for method in methods_of(type(value), code.co_names if code is not None else ())]
+    kind, names = (value, ("__init__",)) if isinstance(value, type) else (type(value), ())
+    own = [(name, code, method) for method in methods_of(kind, (*names, *(code.co_names if code is not None else ())))]
     return iter([*own, *((f"{name}.{key}", code, each) for key, each in attributes(value).items())])
 
 

@@ -30,9 +30,9 @@ from graphc.ops.elementwise import as_node
 from graphc.ops.identity import Frame, attached
 from graphc.ops.questions import Number
 from graphc.ops.scan import SCAN
-from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tracing.arguments import as_given, names_of
+from graphc.tracing.outside import replace_within_reach
 from graphc.trees import leaves, like, paths
 
 
@@ -90,7 +90,7 @@ def by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def run(by: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call a function of the program with tensors. `by` calls it, for messages."""
     with TRACE, Frame() as found:
-        HOOKS.creations.replace_in(function)
+        replace_within_reach(function, args)
         made = called(f"{by} calls", function, args, [])
     return attached(made, found)
 

@@ -67,7 +67,15 @@ from graphc.tracing.arguments import (
     with_parts,
 )
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
-from graphc.tracing.outside import Reach, changed_places, check_unchanged, sources, undo, within_reach
+from graphc.tracing.outside import (
+    Reach,
+    changed_places,
+    check_unchanged,
+    replace_within_reach,
+    sources,
+    undo,
+    within_reach,
+)
 from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.variants import (
     Axes,
@@ -523,7 +531,7 @@ class Jitted(Direct, Interface[P, R]):
         has replaced by its own ("setting an array element with a sequence") is raised in its place."""
         try:
             with TRACE, Frame() as found:
-                HOOKS.creations.replace_in(self)
+                replace_within_reach(self, (*args, *kwargs.values()))
                 if written:
                     whole = [*args], dict(kwargs)
                     args, kwargs = tree_of(whole, [_writable(leaf, written) for leaf in leaves_of(whole)])

@@ -10,6 +10,7 @@ import logging
 import pickle
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -271,3 +272,42 @@ def test_a_jitted_function_is_a_function() -> None:
     out = np.zeros(3)
     assert lazily(o(3), out=out) is out and out[0] == 2
     assert lazily.lower(o(3)).text and lazily.explain(o(3)) and graphc.printing.pp(lazily)
+
+
+HELPERS = """
+from numpy import array, zeros
+
+
+def clipped(x):
+    return max(0.0, min(1.0, x))
+
+
+def table(x):
+    out = zeros(2)
+    out[0], out[1] = x, max(x, 2 * x)
+    return out
+
+
+class Model:
+    def __init__(self, low):
+        self.low = max(low, 0.0)
+
+    def run(self, x):
+        return array([max(self.low, each) for each in x])
+"""
+
+
+def test_helpers_of_other_modules_are_traced_like_those_of_the_functions_own() -> None:
+    helpers = ModuleType("helpers_of_a_program")
+    exec(compile(HELPERS, "helpers_of_a_program.py", "exec"), vars(helpers))
+    before, model, clipped = dict(vars(helpers)), helpers.Model(0.3), helpers.clipped
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: clipped(x[0]) * x, lambda x: helpers.table(x[1]), model.run,
+        lambda x: helpers.Model(x[2]).run(x), lambda x: np.array([*map(helpers.clipped, x)]),
+    ]  # fmt: skip
+    x = np.array([0.5, -2.0, 0.7])
+    for place, call in enumerate(calls):
+        npt.assert_array_equal(jit(call, mode="interpreted")(x), call(x), err_msg=str(place))
+    assert vars(helpers) == before
+    with graphc.options.change(mode="interpreted"):
+        npt.assert_array_equal(graphc.grad(lambda x: helpers.table(x[0])[1])(x), [2, 0, 0])
