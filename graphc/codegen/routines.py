@@ -78,8 +78,8 @@ def routine_shims() -> Mapping[str, Callable[..., int]]:
 def routine_symbols(name: str) -> Mapping[str, int]:
     """The addresses that the object of a routine needs at load besides those of all products."""
     family = family_of(name)
-    found: Mapping[str, int] = import_module(family.room).symbols(name) if family.has_symbols else {}
-    return found
+    symbols: Mapping[str, int] = import_module(family.room).symbols(name) if family.has_symbols else {}
+    return symbols
 
 
 def routine_exports(name: str) -> tuple[str, ...]:
@@ -90,5 +90,5 @@ def routine_exports(name: str) -> tuple[str, ...]:
 
 def routine_functions(names: Sequence[str]) -> list[Any]:
     """Routines of one family in LLVM IR (llvm/functions.py)."""
-    found: list[Any] = import_module(family_of(names[0]).definitions).functions(names)
-    return found
+    functions: list[Any] = import_module(family_of(names[0]).definitions).functions(names)
+    return functions

@@ -146,10 +146,10 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
         recomputed=loop.recomputed,
     )
     made = renamed(made, node)
-    found = [item(made, place) for place in range(len(step.results))]
-    stacked = zip(found[len(after) :], outputs, strict=True)
+    items = [item(made, place) for place in range(len(step.results))]
+    stacked = zip(items[len(after) :], outputs, strict=True)
     return [
-        *zip(found[: len(after)], after, strict=True),
+        *zip(items[: len(after)], after, strict=True),
         *((_exchanged(value) if has else value, has) for value, (_, has) in stacked),
     ]
 
@@ -187,8 +187,8 @@ def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
     sides = []
     for name in ("then", "orelse"):
         body = node.attrs[name]
-        given = dict(zip(body.params, zip(operands, flags[1:], strict=True), strict=True))
-        sides.append(batched(body.results, given, size))
+        batched_params = dict(zip(body.params, zip(operands, flags[1:], strict=True), strict=True))
+        sides.append(batched(body.results, batched_params, size))
     both = [any(has for _, has in pair) for pair in zip(*sides, strict=True)]
     then, orelse = (
         [all_batched([value], size)[0] if wanted else value[0] for value, wanted in zip(side, both, strict=True)]
@@ -214,18 +214,18 @@ def overridden_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], si
     def of_all(
         inputs: Sequence[Node], results: Sequence[Node], cotangents: Mapping[int, Node], wanted: Collection[int]
     ) -> list[Node | Absent | None]:
-        given: dict[Node, Value] = {}
+        rows: dict[Node, Value] = {}
 
         def element(row: Node) -> Node:
             one = variable(row.type.dtype, row.type.shape[1:], row.name)
-            given[one] = row, True
+            rows[one] = row, True
             return one
 
         own = [each if same else element(each) for each, same in zip(inputs, shared, strict=True)]
         along = {place: element(each) for place, each in cotangents.items()}
         parts: list[Any] = list(rule(own, [*map(element, results)], along, wanted))
         places = [place for place, part in enumerate(parts) if isinstance(part, Node)]
-        whole = all_batched(batched([parts[place] for place in places], given, size), size)
+        whole = all_batched(batched([parts[place] for place in places], rows, size), size)
         for place, part in zip(places, whole, strict=True):
             parts[place] = reduce_sum(part, (0,)) if shared[place] else part
         return parts

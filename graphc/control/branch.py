@@ -127,14 +127,14 @@ def choose(by: str, condition: Any, then: Sequence[Any], orelse: Sequence[Any]) 
 def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
     """The cotangents of a cond's operands at the positions `wanted`."""
     asked = [place for place in wanted if place]
-    given = [*node.args]
+    inputs = [*node.args]
     for place in asked:
-        given[place] = variable(node.args[place].type.dtype, node.args[place].type.shape, node.args[place].name)
-    targets = [given[place] for place in asked]
+        inputs[place] = variable(node.args[place].type.dtype, node.args[place].type.shape, node.args[place].name)
+    targets = [inputs[place] for place in asked]
     then, orelse = (
-        _pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")
+        _pulled_back(opened(node.attrs[name], inputs[1:]), cotangents, targets) for name in ("then", "orelse")
     )
-    at_hand = {*given, *cotangents.values(), *(size for arg in given for size in type_sizes(arg))}
+    at_hand = {*inputs, *cotangents.values(), *(size for arg in inputs for size in type_sizes(arg))}
     derived = cond_node(node.args[0], then, orelse, at_hand)
     operands = dict(zip(targets, (node.args[place] for place in asked), strict=True))
     (derived,) = [make(derived.op, [operands.get(arg, arg) for arg in derived.args], derived.attrs)]
@@ -151,8 +151,8 @@ def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], target
         end = results[place]
         own = broadcast_to(cotangent, end.type.shape)
         seeds[end] = make(OPS["add"], (seeds[end], own)) if end in seeds else own
-    found = pulled_back(seeds, targets)
-    return [resized(each, target.type.shape) for each, target in zip(found, targets, strict=True)]
+    gradients = pulled_back(seeds, targets)
+    return [resized(each, target.type.shape) for each, target in zip(gradients, targets, strict=True)]
 
 
 FUNCTIONS["cond_vjps"] = cond_vjps

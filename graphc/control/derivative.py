@@ -134,8 +134,8 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
         *(first + n for n in back.taken),
     ]
     for number, place in enumerate(places):
-        found = item(backward, number)
-        result[place] = found if place >= first + len(step.elements) else _padded(found, node.args[place].type)
+        cotangent = item(backward, number)
+        result[place] = cotangent if place >= first + len(step.elements) else _padded(cotangent, node.args[place].type)
     return result
 
 
@@ -155,8 +155,8 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     targets = [step.states[n] for n in carried], [step.fixed[n] for n in summed], [step.elements[n] for n in taken]
     every = [target for group in targets for target in group]
     pairs = zip(pulled_back(seeds, every), every, strict=True)
-    found = iter([_with_invariant_sizes(each, target.type.shape, step.varying) for each, target in pairs])
-    of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
+    gradients = iter([_with_invariant_sizes(each, target.type.shape, step.varying) for each, target in pairs])
+    of_states, of_fixed, of_elements = ([next(gradients) for _ in group] for group in targets)
     totals = [variable(step.fixed[n].type.dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
     return BackwardStep(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
@@ -173,11 +173,11 @@ def _loop_back(
             "end; scan with n_steps, the most there can be, and until() has one"
         )
     forward, stacks = _with_stored_outputs(node, step, kept)
-    held = {value: variable(value.type.dtype, value.type.shape, value.name) for value in kept}
-    results = substitute(back.results, {**held, **step.operands})
+    inputs = {value: variable(value.type.dtype, value.type.shape, value.name) for value in kept}
+    results = substitute(back.results, {**inputs, **step.operands})
     used = node_set(results)
     sequences = [
-        *zip(held.values(), stacks, strict=True),
+        *zip(inputs.values(), stacks, strict=True),
         *((e, s) for e, s in zip(step.elements, loop.sequences, strict=True) if e in used),
         *((back.made[n], rows[n]) for n in back.made),
     ]
@@ -222,7 +222,7 @@ def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collecti
     varying, backward = dependents(order, step.varying), dependents(order, cotangents)
     pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]
     pending += [result for result in results if result not in backward]
-    found: dict[Node, None] = {}
+    stored: dict[Node, None] = {}
     seen: set[Node] = set()
     changing = {*step.varying}  # sizes of types need not be nodes of the graph, so `varying` may lack them
     while pending:
@@ -233,10 +233,10 @@ def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collecti
         is_steady = changing.isdisjoint(node_set(type_sizes(node)))
         may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0])) and is_steady
         if node in step.states or (may_be and is_stored(node)):
-            found[node] = None
+            stored[node] = None
         else:
             pending += node.args
-    return sorted(found, key=lambda node: node.serial)
+    return sorted(stored, key=lambda node: node.serial)
 
 
 def is_stored(node: Node) -> bool:
@@ -274,16 +274,16 @@ def _outside_sizes(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, N
     """Nodes outside the scan that kept values use besides its operands, mapped to new parameters. They arise where a
     size was computed inside a branch of the step."""
     needed = needed_of(inside.keys(), kept)
-    found = {node: node for node in needed if node not in inside}
+    params = {node: node for node in needed if node not in inside}
     known = dict(inside)
     first = len(step.loop.body.params)
-    sized = dict.fromkeys(size for node in found for size in type_sizes(node) if size not in inside)
-    for number, node in enumerate(sorted({**found, **sized}, key=lambda node: node.ndim), first):
+    sized = dict.fromkeys(size for node in params for size in type_sizes(node) if size not in inside)
+    for number, node in enumerate(sorted({**params, **sized}, key=lambda node: node.ndim), first):
         shape = tuple(known[size] if isinstance(size, Node) else size for size in node.type.shape)
-        found[node] = known[node] = param(
+        params[node] = known[node] = param(
             number, Type(node.type.dtype, shape), node.name, node in sized or node.op is SIZE
         )
-    return {node: found[node] for node in sorted(found, key=lambda node: found[node].attrs["index"])}
+    return {node: params[node] for node in sorted(params, key=lambda node: params[node].attrs["index"])}
 
 
 FUNCTIONS["scan_vjps"] = scan_vjps

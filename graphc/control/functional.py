@@ -173,8 +173,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     """Call all branches on the operands and select among their results: by truth for `cond`, by number for `switch`."""
-    given = [map_leaves(as_node, with_pairs(operand)) for operand in operands]
-    named = {f"operand {number}": each for number, each in enumerate(given)}
+    values = [map_leaves(as_node, with_pairs(operand)) for operand in operands]
+    named = {f"operand {number}": each for number, each in enumerate(values)}
     first, *others = [with_pairs(_trace(by, branch, which, **named)) for branch in branches]
     for branch, other in zip(branches[1:], others, strict=True):
         if structure(other) != structure(first):
@@ -208,10 +208,10 @@ def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> 
     if which is None:
         _name(fn, given)
     anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
-    with TRACE, Frame(anchor) as found:  # a carry and operands are the function's own, which it may write to
+    with TRACE, Frame(anchor) as frame:  # a carry and operands are the function's own, which it may write to
         own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
         made = called(f"{by} calls", fn, own, [*given])
-    return attached(made, found)
+    return attached(made, frame)
 
 
 def _name(fn: Callable[..., Any], given: Mapping[str, Any]) -> None:

@@ -100,8 +100,8 @@ def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> 
         return sized(output, before.type.shape)
     how = "give the initial value the shape that a step returns, as with T.zeros"
     if output.type.dtype != before.type.dtype:
-        wanted, given = output.type.dtype, before.type.dtype
-        how = f"cast the initial value with .astype({wanted!r}), or what is returned with .astype({given!r})"
+        wanted, actual = output.type.dtype, before.type.dtype
+        how = f"cast the initial value with .astype({wanted!r}), or what is returned with .astype({actual!r})"
     raise GraphTypeError(
         f"{by}: a state changes its type from step to step: it begins as {before.type}, {describe(state.initial)}, and "
         f"the step returns {output.type}, {describe(output)}; {how}"
@@ -260,16 +260,16 @@ def _with_invariant_sizes(step: Step, rows: Sequence[Node], initial: Sequence[No
     """The step with loop-invariant sizes in its results. A size that depends on the step is replaced: in a state by the
     size of its initial value, in an output by the size in the first step. Each step checks that the sizes agree."""
     results = list(dict.fromkeys([*step.after, *step.outputs]))
-    varying = {result: found for result in results if (found := _varying_sizes(step, result))}
+    varying = {result: varying_sizes for result in results if (varying_sizes := _varying_sizes(step, result))}
     if not varying:
         return step
     begin = dict(zip(step.states, initial, strict=True))
     begin |= {element: _first_row(row) for element, row in zip(step.elements, rows, strict=True)}
     kept = {after: state.type.shape for state, after in zip(step.states, step.after, strict=True)}
     done = {result: result for result in results}
-    for result, found in varying.items():
+    for result, varying_sizes in varying.items():
         if result not in kept:
-            firsts = dict(zip(found, map(sizes.as_size, substitute(found, begin)), strict=True))
+            firsts = dict(zip(varying_sizes, map(sizes.as_size, substitute(varying_sizes, begin)), strict=True))
             kept[result] = tuple(
                 firsts.get(size, size) if isinstance(size, Node) else size for size in result.type.shape
             )
@@ -280,8 +280,8 @@ def _with_invariant_sizes(step: Step, rows: Sequence[Node], initial: Sequence[No
 
 def _varying_sizes(step: Step, result: Node) -> list[Node]:
     """The loop-varying sizes of a result."""
-    found = [size for size in result.type.shape if isinstance(size, Node) and size.op is not SIZE]
-    return [size for size in found if not set(step.variables).isdisjoint(nodes_since([size], step.since))]
+    computed = [size for size in result.type.shape if isinstance(size, Node) and size.op is not SIZE]
+    return [size for size in computed if not set(step.variables).isdisjoint(nodes_since([size], step.since))]
 
 
 def _checked_sizes(result: Node, shape: Sequence[Size]) -> Node:
@@ -415,19 +415,19 @@ def _in_blocks(
         step.since,
         step.kept,
     )
-    found = make_loop(outer, number, blocks, initial, name=name)
+    loop = make_loop(outer, number, blocks, initial, name=name)
     taken = None
     if ended:
-        steps = reduce_sum(found.stacked.pop(), (0,))
+        steps = reduce_sum(loop.stacked.pop(), (0,))
         taken = make(
             OPS["minimum"], (steps, as_size_node(count))
         )  # it always holds, and gives sizes of outputs an upper bound
-        found.last.pop()
+        loop.last.pop()
     stacked = [
         rows_from(reshape(each, (sizes.multiply(number, size), *each.type.shape[2:])), 0, count)
-        for each in found.stacked
+        for each in loop.stacked
     ]
-    return Outcome(found.last, stacked, taken)
+    return Outcome(loop.last, stacked, taken)
 
 
 def _with_condition(step: Step) -> Step:

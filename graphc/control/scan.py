@@ -59,8 +59,8 @@ class OrderedUpdates(OrderedDict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not (isinstance(key, Node) and key.op is SHARED):
-            what = describe(key) if isinstance(key, Node) else repr(key)
-            raise UpdateError(f"the keys of updates are shared variables; got {what}")
+            shown = describe(key) if isinstance(key, Node) else repr(key)
+            raise UpdateError(f"the keys of updates are shared variables; got {shown}")
         super().__setitem__(key, value)
 
     def update(self, other: Any = (), /, **others: Any) -> None:
@@ -160,28 +160,28 @@ def scan(
     since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
     states = [_state(entry, number) for number, entry in enumerate(_listed(outputs_info))]
-    given = [as_node(value) for value in _listed(non_sequences)]
-    drawn = _drawing(given)
+    fixed = [as_node(value) for value in _listed(non_sequences)]
+    drawn = _drawing(fixed)
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
     _check_truncation(truncate_gradient)
-    settled, past, returned = settle(states, partial(_call_step, fn, elements, states, given, drawn, strict))
+    settled, past, returned = settle(states, partial(_call_step, fn, elements, states, fixed, drawn, strict))
     if not states:
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
-    returned, held = _hoisted(returned, given)
-    step, initial = as_step(elements, settled, past, returned, since, given)
+    returned, hoisted = _hoisted(returned, fixed)
+    step, initial = as_step(elements, settled, past, returned, since, fixed)
     used = set(nodes_since(step.results, since))
-    mention(value for value in given if value not in used)
+    mention(value for value in fixed if value not in used)
     done = make_loop(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
     if checkpoint is not None:
         _keep_last_rows(stacked, step, done)
-    if held:
-        stacked = substitute(stacked, held)
-        updates = dict(zip(updates, substitute([*updates.values()], held), strict=True))
+    if hoisted:
+        stacked = substitute(stacked, hoisted)
+        updates = dict(zip(updates, substitute([*updates.values()], hoisted), strict=True))
     if return_list:
         return stacked, OrderedUpdates(updates)
     return (stacked[0] if len(stacked) == 1 else stacked or None), OrderedUpdates(updates)
@@ -194,7 +194,7 @@ def _call_step(
     fn: Callable[..., Any],
     elements: list[Node],
     states: list[State],
-    given: list[Node],
+    fixed: list[Node],
     drawn: set[Node],
     strict: bool,
     past: list[list[Node]],
@@ -203,7 +203,7 @@ def _call_step(
     pairs = zip(states, past, strict=True)
     priors = [history[state.depth + tap] for state, history in pairs for tap in state.taps]
     _name(fn, [*elements, *priors])
-    operands = [*elements, *priors, *given]
+    operands = [*elements, *priors, *fixed]
     names = [node.name or str(node.type) for node in operands]
     returned = _returned(fn, called("scan calls the step", fn, operands, names))
     if states and len(states) != len(returned.outputs):
@@ -213,7 +213,7 @@ def _call_step(
             "one that no step reads"
         )
     if strict:
-        _check_strict(returned, [*elements, *flat(past), *given])
+        _check_strict(returned, [*elements, *flat(past), *fixed])
     return _with_default_updates(returned, drawn)
 
 
@@ -238,53 +238,53 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _drawing(given: Sequence[Node]) -> set[Node]:
+def _drawing(fixed: Sequence[Node]) -> set[Node]:
     """The random states that values of `non_sequences` are drawn from. Such values are the same in all steps,
     derivatives included, so their states must not advance; a step that draws by itself draws anew each time."""
-    return {node for node in node_set(given) if node.op is SHARED and getattr(node, "default_update", None) is not None}
+    return {node for node in node_set(fixed) if node.op is SHARED and getattr(node, "default_update", None) is not None}
 
 
-def _hoisted(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
+def _hoisted(returned: Returned, fixed: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
     """The result of a step, with variables in place of `non_sequences` that depend on shared variables the step
     updates: they are evaluated once, before the loop. Also maps each variable to its value."""
     if not returned.updates:
         return returned, {}
-    changing = dependents(nodes_of(given), returned.updates)
-    held = {
+    changing = dependents(nodes_of(fixed), returned.updates)
+    stand_ins = {
         value: variable(value.type.dtype, value.type.shape, value.name)
-        for value in given
+        for value in fixed
         if value in changing and value not in returned.updates
     }
-    if not held:
+    if not stand_ins:
         return returned, {}
-    condition = None if returned.condition is None else substitute([returned.condition], held)[0]
-    updates = dict(zip(returned.updates, substitute([*returned.updates.values()], held), strict=True))
-    changed = replace(returned, outputs=substitute(returned.outputs, held), updates=updates, condition=condition)
-    return changed, {stand_in: value for value, stand_in in held.items()}
+    condition = None if returned.condition is None else substitute([returned.condition], stand_ins)[0]
+    updates = dict(zip(returned.updates, substitute([*returned.updates.values()], stand_ins), strict=True))
+    changed = replace(returned, outputs=substitute(returned.outputs, stand_ins), updates=updates, condition=condition)
+    return changed, {stand_in: value for value, stand_in in stand_ins.items()}
 
 
 def _sequence(entry: Any, go_backwards: bool) -> Source:
-    given = dict(entry) if isinstance(entry, Mapping) else {"input": entry}
-    _check_keys("a sequence", given, ("input", "taps", "go_backwards"))
-    value = as_node(given.get("input"))
-    taps = _as_taps(given.get("taps"), 0)
+    options = dict(entry) if isinstance(entry, Mapping) else {"input": entry}
+    _check_keys("a sequence", options, ("input", "taps", "go_backwards"))
+    value = as_node(options.get("input"))
+    taps = _as_taps(options.get("taps"), 0)
     if not value.ndim:
         raise RankError(
             f"scan: the sequence {describe(value)} is a scalar, which has no elements; what is the same in all steps "
             "goes to non_sequences"
         )
-    return Source(value, taps, bool(given.get("go_backwards", go_backwards)))
+    return Source(value, taps, bool(options.get("go_backwards", go_backwards)))
 
 
 def _state(entry: Any, number: int) -> State:
-    given = dict(entry) if isinstance(entry, Mapping) else {"initial": entry}
-    _check_keys(f"entry {number} of outputs_info", given, ("initial", "taps"))
-    value = given.get("initial")
+    options = dict(entry) if isinstance(entry, Mapping) else {"initial": entry}
+    _check_keys(f"entry {number} of outputs_info", options, ("initial", "taps"))
+    value = options.get("initial")
     if value is None:
-        if given.get("taps") is not None:
-            raise GraphValueError(f"scan: output {number} has the taps {given['taps']}, and no initial value")
+        if options.get("taps") is not None:
+            raise GraphValueError(f"scan: output {number} has the taps {options['taps']}, and no initial value")
         return State(None, ())
-    taps = _as_taps(given.get("taps"), -1)
+    taps = _as_taps(options.get("taps"), -1)
     if any(tap >= 0 for tap in taps) or len({*taps}) < len(taps):
         raise GraphValueError(
             f"scan: the taps of output {number} are {list(taps)}; a step reads what others before it made, each once: "
@@ -299,15 +299,15 @@ def _state(entry: Any, number: int) -> State:
     return State(initial, taps, is_number(value))
 
 
-def _as_taps(given: Any, default: int) -> tuple[int, ...]:
-    taps = tuple(given) if isinstance(given, Iterable) else (default if given is None else given,)
+def _as_taps(option: Any, default: int) -> tuple[int, ...]:
+    taps = tuple(option) if isinstance(option, Iterable) else (default if option is None else option,)
     if not taps or any(isinstance(tap, bool) or not isinstance(tap, int | np.integer) for tap in taps):
-        raise GraphValueError(f"scan: taps={given!r}; taps are whole numbers, at least one")
+        raise GraphValueError(f"scan: taps={option!r}; taps are whole numbers, at least one")
     return tuple(int(tap) for tap in taps)
 
 
-def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in given:
+def _check_keys(what: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in entry:
         if key not in known:
             raise GraphValueError(f"scan: {what} has the key {key!r}; there are {', '.join(known)}")
 
@@ -354,11 +354,11 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
 # --- results of a step ------------------------------------------------------------------------------------------------
 
 
-def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
+def _name(fn: Callable[..., Any], nodes: Sequence[Node]) -> None:
     """Name unnamed variables after the step's parameters, for messages and the generated source."""
     code = getattr(fn, "__code__", None)
     if code is not None:
-        for node, name in zip(given, code.co_varnames[inspect.ismethod(fn) : code.co_argcount], strict=False):
+        for node, name in zip(nodes, code.co_varnames[inspect.ismethod(fn) : code.co_argcount], strict=False):
             node.name = node.name or name
 
 
@@ -428,12 +428,12 @@ def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Return
         updates |= {node: _update(node, value) for node, value in new.items() if node not in updates}
 
 
-def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
+def _check_strict(returned: Returned, allowed: Sequence[Node]) -> None:
     """Raise MissingInputError if a step uses a shared variable that is not an argument. Those with a default update, as
     the states that random numbers are drawn from, need not be one."""
     condition = [] if returned.condition is None else [returned.condition]
     pending = [*returned.outputs, *returned.updates.values(), *condition]
-    known = {*given, *returned.updates}
+    known = {*allowed, *returned.updates}
     while pending:
         node = pending.pop()
         if node in known:

@@ -175,10 +175,10 @@ class Selected:
             made = change(part, value)
             return _cast(name, self.x, made, made)
 
-        given = values if value.ndim == 0 and not isinstance(values, Node) else value  # a number has no dtype
+        operand = values if value.ndim == 0 and not isinstance(values, Node) else value  # a number has no dtype
         if is_unique or _selects_once(self.x, self.key):
             part = self.get(mode="clip" if mode in ("drop", "fill") else mode)
-            return self.set(changed(part, given), mode=mode)
+            return self.set(changed(part, operand), mode=mode)
         flat, places = self._row(mode)
         count = sizes.product(places.type.shape)
         spread = broadcast_to(expand(value, range(places.ndim - value.ndim)), places.type.shape)
@@ -187,7 +187,7 @@ class Selected:
         def step(row: Node, pair: Any) -> tuple[Node, None]:
             place, own = pair
             part = getitem(row, place)
-            return set_subtensor(part, changed(part, given if value.ndim == 0 else own)), None
+            return set_subtensor(part, changed(part, operand if value.ndim == 0 else own)), None
 
         last, _ = scan(step, flat, rows)
         return self._whole(last)
@@ -226,17 +226,17 @@ def _options(name: str, how: dict[str, Any]) -> tuple[str | None, bool]:
     return _checked(how.get("mode")), bool(how.get("unique_indices"))
 
 
-def _cast(name: str, x: Node, value: Node, given: Any) -> Node:
+def _cast(name: str, x: Node, value: Node, operand: Any) -> Node:
     """Return a value in the dtype of the whole. Raises GraphTypeError where that is of another kind."""
     dtype = x.type.dtype
-    is_weak = isinstance(given, bool | int | float | list | tuple) and not holds_node(given)
-    own = np.result_type(np.dtype(dtype), given) if is_weak and value.ndim == 0 else np.dtype(value.type.dtype)
+    is_weak = isinstance(operand, bool | int | float | list | tuple) and not holds_node(operand)
+    own = np.result_type(np.dtype(dtype), operand) if is_weak and value.ndim == 0 else np.dtype(value.type.dtype)
     if not np.can_cast(own, dtype, "same_kind"):
         raise GraphTypeError(
             f"at[...].{name}: {describe(value)} of type {value.type} does not fit into {describe(x)} of type {x.type}; "
             "cast one of them"
         )
-    return as_node(given, dtype)
+    return as_node(operand, dtype)
 
 
 def _nothing(dtype: str) -> Any:

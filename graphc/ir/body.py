@@ -86,10 +86,10 @@ def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Gua
     """The interned body with these parameters, in the order of their `index`, and these results."""
     compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right)) for c in checks)
     key = (tuple(map(id, params)), tuple(map(id, results)), compared)
-    found = _bodies.get(key)
-    if found is None:
-        found = _bodies[key] = Body(tuple(params), tuple(results), checks)
-    return found
+    body = _bodies.get(key)
+    if body is None:
+        body = _bodies[key] = Body(tuple(params), tuple(results), checks)
+    return body
 
 
 def param(index: int, kind: Type, name: str | None = None, natural: bool = False, where: Where | None = None) -> Node:
@@ -108,13 +108,13 @@ def bodies_of(node: Node) -> dict[str, Body]:
 
 def nodes_within(nodes: Iterable[Node]) -> list[Node]:
     """All nodes of the bodies of `nodes`, nested bodies included."""
-    found: list[Node] = []
+    within: list[Node] = []
     pending = [body for node in nodes for body in bodies_of(node).values()]
     while pending:
         inner = nodes_of(pending.pop().results)
-        found += inner
+        within += inner
         pending += [body for node in inner for body in bodies_of(node).values()]
-    return found
+    return within
 
 
 # --- closure ----------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, ke
     """The outermost nodes that `results` use without `variables`; no scalar constants, no indices of neighbours."""
     first = min((node.serial for node in variables), default=0)
     varying = dependents(nodes_since(results, first), variables)
-    found: dict[Node, None] = {}
+    captured: dict[Node, None] = {}
     seen: set[Node] = set(variables)
     pending = list(reversed(results))
     while pending:
@@ -170,8 +170,8 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, ke
         if node in varying or (repeats and node not in kept) or _is_offset(node) or is_place_near(node):
             pending += reversed(node.args)
         else:
-            found[node] = None
-    return list(found)
+            captured[node] = None
+    return list(captured)
 
 
 def _is_repeated_literal(node: Node) -> bool:
@@ -183,7 +183,7 @@ def _is_repeated_literal(node: Node) -> bool:
 
 def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
     """The nodes that `results` use first: those in `at_hand`, and leaves. Scalar constants are not listed."""
-    found: dict[Node, None] = {}
+    needed: dict[Node, None] = {}
     seen: set[Node] = set()
     pending = list(reversed(results))
     while pending:
@@ -194,10 +194,10 @@ def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
         if node.op is CONSTANT and not node.ndim:
             continue
         if node in at_hand or not node.args:
-            found[node] = None
+            needed[node] = None
         else:
             pending += reversed(node.args)
-    return list(found)
+    return list(needed)
 
 
 def _is_offset(node: Node) -> bool:
@@ -242,8 +242,8 @@ def _size_or_node(node: Node) -> Size:
 
 def guards_of(body: Body) -> tuple[Guard, ...]:
     """The guards of the nodes in a body, in topological order, without those that hold statically."""
-    found = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
-    return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
+    guards = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
+    return tuple(guard for guard in guards if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
 
 
 def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list[tuple[Node, Guard]]]:

@@ -132,10 +132,10 @@ class Writer:
 
     def composed(self, node: Node, depth: int) -> Part | None:
         """The text of `mean`, `var`, `std`, `softmax` or `log_softmax`; None if the node is none of these patterns."""
-        found = find_spread(node) or find_mean(node) or find_softmax(node)
-        if found is None:
+        composition = find_spread(node) or find_mean(node) or find_softmax(node)
+        if composition is None:
             return None
-        name, base, axes, keepdims = found
+        name, base, axes, keepdims = composition
         if name in ("mean", "var", "std"):
             return f"{self.base(base, depth + 1)}.{name}({options(base, axes, keepdims)})", BINDS_ATTRIBUTE
         last = axes == (base.ndim - 1,)
@@ -407,8 +407,8 @@ def find_mean(node: Node) -> Found | None:
 def find_spread(node: Node) -> Found | None:
     """Match `var` (the mean square of x - mean(x)) and `std` (its square root)."""
     if node.op.name == "sqrt":
-        found = find_spread(node.args[0]) if node.args[0].op.name == "true_div" else None
-        return None if found is None else ("std", *found[1:])
+        variance = find_spread(node.args[0]) if node.args[0].op.name == "true_div" else None
+        return None if variance is None else ("std", *variance[1:])
     mean = find_mean(node)
     if mean is None or mean[1].op.name != "sqr" or mean[1].args[0].op.name != "sub":
         return None

@@ -202,8 +202,8 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
                 check_guard(guard, known)
             args = [_value_of(arg, known) for arg in node.args]
             result = known[node] = _evaluate(node, args)
-            held = node.is_tuple or node.op in (ITEM, CONSTANT)
-            if not held and result.base is None and all(result is not arg for arg in args):
+            may_share = node.is_tuple or node.op in (ITEM, CONSTANT)
+            if not may_share and result.base is None and all(result is not arg for arg in args):
                 fresh.add(node)
             for item in drop:
                 known.pop(item, None)

@@ -636,10 +636,10 @@ def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:
 class Leaves(type):
     """The metaclass of leaf classes that programs call as Theano's: with a type and a value."""
 
-    def __call__(cls, *given: Any, **named: Any) -> Any:
-        if given and type(given[0]) is Op:
-            return super().__call__(*given, **named)
-        return FUNCTIONS[f"make {cls.__name__}"](*given, **named)
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        if args and type(args[0]) is Op:
+            return super().__call__(*args, **named)
+        return FUNCTIONS[f"make {cls.__name__}"](*args, **named)
 
 
 class Constant(Node, metaclass=Leaves):
@@ -675,9 +675,9 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     arguments = tuple(args)
     attributes = attrs or {}
     key = _key(op, arguments, attributes)
-    found: Node | None = NODES.get(key)
-    if found is not None:
-        return found if TRACE.strict is None else TRACE.strict(found)
+    interned: Node | None = NODES.get(key)
+    if interned is not None:
+        return interned if TRACE.strict is None else TRACE.strict(interned)
     if not _ORDINARY.issuperset(map(type, arguments)):
         if any(isinstance(arg, Proxy) for arg in arguments):
             return make(op, list(map(plain, arguments)), attrs)
@@ -700,9 +700,9 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
     Type inference is skipped where the type cannot change, which is so if the arguments' types are the same and none is
     a size."""
     key = _key(node.op, args, node.attrs)
-    found: Node | None = NODES.find(key)
-    if found is not None:
-        return found
+    interned: Node | None = NODES.find(key)
+    if interned is not None:
+        return interned
     same = len(args) == len(node.args) and all(map(_keeps_type, args, node.args))
     if not same or node.op is COMPLEX or node.is_tuple or node.op.version:
         return make(node.op, args, node.attrs)

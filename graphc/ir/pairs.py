@@ -18,8 +18,8 @@ from graphc.trees import REGISTERED, Registered, Shield, children, flatten, has_
 
 
 def _children(x: Node) -> tuple[dict[str, Any], Any]:
-    found: tuple[dict[str, Any], Any] = HOOKS.pairs.children(x)
-    return found
+    keyed: tuple[dict[str, Any], Any] = HOOKS.pairs.children(x)
+    return keyed
 
 
 def _restored(rest: Any, parts: list[Any]) -> Any:
@@ -41,9 +41,9 @@ def is_pair(part: Any) -> bool:
 
 def leaves_of(tree: Any) -> list[Any]:
     """The leaves of a tree as a program sees them: a complex tensor is one."""
-    found, form = flatten(tree)
+    parts, form = flatten(tree)
     if not has_kind(Complex, form):
-        return found
+        return parts
     return [leaf.tree if isinstance(leaf, Shield) else leaf for leaf in leaves(shielded(tree, is_pair))]
 
 
@@ -59,11 +59,11 @@ def conjugated(tree: Any) -> Any:
 
 def with_pairs(tree: Any) -> Any:
     """A tree with complex tensors in place of complex numbers and arrays."""
-    found = leaves(tree)
-    held = [type(leaf) is complex or getattr(leaf, "dtype", None) in _DTYPES for leaf in found]
-    if not any(held):
+    values = leaves(tree)
+    is_complex = [type(leaf) is complex or getattr(leaf, "dtype", None) in _DTYPES for leaf in values]
+    if not any(is_complex):
         return tree
-    return like(tree, [literal(leaf) if told else leaf for leaf, told in zip(found, held, strict=True)])
+    return like(tree, [literal(leaf) if told else leaf for leaf, told in zip(values, is_complex, strict=True)])
 
 
 _DTYPES = frozenset(NUMPY_DTYPES[name] for name in COMPLEX)

@@ -180,10 +180,10 @@ def _read_array(text: str, constants: Mapping[str, FrozenArray]) -> Node:
         _fail(f"{dtype} is not a dtype")
     sizes = tuple(map(int, _split(shape)))
     if digest is not None:
-        found = constants.get(digest)
-        if found is None or found.key[:2] != (dtype, sizes):
+        constant = constants.get(digest)
+        if constant is None or constant.key[:2] != (dtype, sizes):
             _fail("its elements are not there, only their digest")
-        return make(CONSTANT, (), {"value": found})
+        return make(CONSTANT, (), {"value": constant})
     if encoded is not None:
         return literal(np.frombuffer(bytes.fromhex(encoded), dtype).reshape(sizes))
     # an array made from the bytes keeps the payload of NaNs

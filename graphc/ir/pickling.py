@@ -215,12 +215,12 @@ def codes_within(outer: Any, path: str) -> list[CodeType]:
     """The code objects nested in a function that have this qualified name."""
     code = getattr(unwrapped(outer), "__code__", None)
     codes = [] if code is None else [code]
-    found: list[CodeType] = []
+    matching: list[CodeType] = []
     while codes:
         inner = [const for code in codes for const in code.co_consts if isinstance(const, CodeType)]
-        found += [code for code in inner if code.co_qualname == path]
+        matching += [code for code in inner if code.co_qualname == path]
         codes = inner
-    return found
+    return matching
 
 
 def unwrapped(function: Any) -> Any:
@@ -232,10 +232,10 @@ def unwrapped(function: Any) -> Any:
 
 def read_op(name: str) -> Op:
     """The op of a name. Raises GraphTypeError if this process has none."""
-    found: Op | None = OPS.get(name)
-    if found is None:
+    op: Op | None = OPS.get(name)
+    if op is None:
         raise GraphTypeError(f"there is no op {name!r} in this process: import the module that defines it first")
-    return found
+    return op
 
 
 HOOKS.reduced = reduced

@@ -163,12 +163,12 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
         less = constant_value(second)
         most = None if less is None else known_most(first, deepest - 1)
         return None if less is None or most is None else most - int(less)
-    found = [most for each in (first, second) if (most := known_most(each, deepest - 1)) is not None]
+    bounds = [most for each in (first, second) if (most := known_most(each, deepest - 1)) is not None]
     if size.op.name == "minimum":
-        return min(found, default=None)
-    if len(found) < 2:
+        return min(bounds, default=None)
+    if len(bounds) < 2:
         return None
-    return max(found) if size.op.name == "maximum" else sum(found)
+    return max(bounds) if size.op.name == "maximum" else sum(bounds)
 
 
 def multiply(left: Size, right: Size) -> Size:
@@ -221,12 +221,12 @@ def equal(left: Size, right: Size) -> bool:
     return left == right if isinstance(left, int) and isinstance(right, int) else left is right
 
 
-def common(left: Size, right: Size, what: str, part: str = "") -> Size:
+def common(left: Size, right: Size, described: str, part: str = "") -> Size:
     """The common size of two that must agree. Raises ShapeError if they are known to differ.
 
-    Numbers win over nodes. `what` and `part` name in the message what must agree. Sizes that are not known are compared
-    by a guard at run time.
+    Numbers win over nodes. `described` and `part` name in the message what must agree. Sizes that are not known are
+    compared by a guard at run time.
     """
     if isinstance(left, int) and isinstance(right, int) and left != right:
-        raise ShapeError(f"{what}{part}: sizes {describe_size(left)} and {describe_size(right)} differ")
+        raise ShapeError(f"{described}{part}: sizes {describe_size(left)} and {describe_size(right)} differ")
     return right if isinstance(right, int) else left

@@ -149,13 +149,13 @@ def lazy_format(template: str, *parts: object) -> str:
 
 def error_line(error: Exception, without: str | None = None) -> tuple[str, int] | None:
     """The innermost (file, line) of the traceback that is not Python's, nor below the folder `without`, or None."""
-    found, step = None, error.__traceback__
+    line, step = None, error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
         if not is_pythons(file) and not (without and file.startswith(without)):
-            found = file, step.tb_lineno
+            line = file, step.tb_lineno
         step = step.tb_next
-    return found
+    return line
 
 
 # --- tracing ----------------------------------------------------------------------------------------------------------
@@ -218,25 +218,25 @@ TRACE = Trace()
 
 def traced_from(node: Any, by_sizes: bool = True) -> str | None:
     """The description of the argument that a value follows from, or None. by_sizes: also from the argument's sizes."""
-    found = next(_arguments(node, by_sizes), None)
-    return None if found is None else str(TRACED[found])
+    argument = next(_arguments(node, by_sizes), None)
+    return None if argument is None else str(TRACED[argument])
 
 
 def _arguments(node: Any, by_sizes: bool = True) -> Iterator[Any]:
     """The variables of the arguments that a value follows from."""
     pending, seen = [] if node is None else [node], set[Any]()
     while pending and TRACED:
-        found = pending.pop()
-        if by_sizes and found.op.name == "size":
-            owner = found.sized()
-            found = found if owner is None else owner
-        if found in seen:
+        argument = pending.pop()
+        if by_sizes and argument.op.name == "size":
+            owner = argument.sized()
+            argument = argument if owner is None else owner
+        if argument in seen:
             continue
-        seen.add(found)
-        if found in TRACED:
-            yield found
+        seen.add(argument)
+        if argument in TRACED:
+            yield argument
         else:
-            pending += found.args
+            pending += argument.args
 
 
 def traced_hint(node: Any) -> str:
@@ -245,11 +245,11 @@ def traced_hint(node: Any) -> str:
     TRACE.asked_of = frozenset(TRACED[each] for each in arguments)
     if not arguments:
         return ""
-    found = arguments[0]
+    argument = arguments[0]
     why = "whose value only static_argnames would make known"
-    if found in LEFT:
+    if argument in LEFT:
         why = "which has returned: what is used outside it must be among its results"
-    return f"; it {'is' if node is found else 'follows from'} {TRACED[found]}, {why}"
+    return f"; it {'is' if node is argument else 'follows from'} {TRACED[argument]}, {why}"
 
 
 def asked_by_user(depth: int = 2) -> bool:

@@ -264,8 +264,8 @@ def _meanwhile() -> str:
 def _of_order() -> str:
     """NumPy's functions in place of Python's that compare, if the program calls one of those."""
     names = called_names() if TRACE.depth else []
-    found = ORDERS.get(names[0]) if len(names) == 1 else None
-    return "" if found is None else f"{found} in place of {names[0]}, "
+    order = ORDERS.get(names[0]) if len(names) == 1 else None
+    return "" if order is None else f"{order} in place of {names[0]}, "
 
 
 ORDERS = {
@@ -277,10 +277,10 @@ ORDERS = {
 def _instead(names: list[str]) -> str:
     """The call that asked for elements, and what a traced program writes in its place."""
     text, last = ".".join(names), names[-1] if names else ""
-    found = getattr(np, last, None)
-    if isinstance(found, type) and issubclass(found, np.generic):
+    member = getattr(np, last, None)
+    if isinstance(member, type) and issubclass(member, np.generic):
         return f"as {text}(x) asks for; x.astype({last!r}) converts it"
-    if isinstance(found, np.ufunc):
+    if isinstance(member, np.ufunc):
         return f"as {text} asks for of a list; np.array([…]) of it makes an array"
     if last == "dot":
         return f"as {text}(x) asks for: write {text.removesuffix('.dot')} @ x"
@@ -351,9 +351,9 @@ NAMED_X = r"\bx\b"
 
 def refuse_write(node: Symbol, what: str) -> GraphTypeError:
     """The error for a write to a tensor that is no array of the program's own: a variable, or what may be a view."""
-    name, found = node.facts()[0], traced_from(node)
-    whose = "comes from outside of the function" if found is None else f"is {found}, or may be a view of it"
-    argument = "x" if found is None else found.partition(", an argument of ")[0]
+    name, origin = node.facts()[0], traced_from(node)
+    whose = "comes from outside of the function" if origin is None else f"is {origin}, or may be a view of it"
+    argument = "x" if origin is None else origin.partition(", an argument of ")[0]
     copied = f"write {argument} = {argument}.copy()" if argument.isidentifier() else f"copy it, as {argument}.copy(),"
     if node in TRACED:  # no view of it
         what = re.sub(NAMED_X, argument, what)

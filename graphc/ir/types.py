@@ -99,12 +99,12 @@ class UserType:
     def filter_variable(self, other: Any, allow_convert: bool = True) -> Any:
         """`other`, a tensor or a value, as a tensor of this type, possibly with more axes of size 1. Raises TypeError
         if it is neither."""
-        given = FUNCTIONS["as_tensor"](other if hasattr(other, "owner") else self.filter(other))
-        pairs = zip(self.broadcastable, given.broadcastable, strict=False)
-        fits = given.dtype == self.dtype and given.ndim == len(self.shape) and all(ours <= its for ours, its in pairs)
-        if not fits or not (allow_convert or given.type == self):
-            raise TypeError(f"{given} of type {given.type} is no tensor of type {self}")
-        return given
+        tensor = FUNCTIONS["as_tensor"](other if hasattr(other, "owner") else self.filter(other))
+        pairs = zip(self.broadcastable, tensor.broadcastable, strict=False)
+        fits = tensor.dtype == self.dtype and tensor.ndim == len(self.shape) and all(ours <= its for ours, its in pairs)
+        if not fits or not (allow_convert or tensor.type == self):
+            raise TypeError(f"{tensor} of type {tensor.type} is no tensor of type {self}")
+        return tensor
 
     def is_valid_value(self, value: Any) -> bool:
         """True if `filter(value, strict=True)` accepts the value."""
@@ -233,10 +233,10 @@ class Watched(Interned):
     """The table while a callback is installed."""
 
     def get(self, key: Hashable, default: Any = None) -> Any:
-        found = self.find(key, default)
-        if found is not None and self.note is not None:
-            self.note(found)
-        return found
+        value = self.find(key, default)
+        if value is not None and self.note is not None:
+            self.note(value)
+        return value
 
     def __setitem__(self, key: Hashable, node: Any) -> None:
         super().__setitem__(key, node)
@@ -298,8 +298,8 @@ def samples(*rows: Row, others: Sequence[Row] = ()) -> Samples:
     def build() -> Iterable[Sample]:
         for differentiable, own in ((True, rows), (False, others)):
             for name, function, *args in own:
-                given = tuple([arg if isinstance(arg, Argument) else Argument(arg) for arg in args])
-                yield Sample(name, function, given, differentiable)
+                arguments = tuple([arg if isinstance(arg, Argument) else Argument(arg) for arg in args])
+                yield Sample(name, function, arguments, differentiable)
 
     return Samples(build)
 

@@ -36,14 +36,14 @@ def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> l
 
 def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict[T, tuple[T, ...]]:
     """The predecessors of all that `roots` depend on, in order of discovery; one call of `predecessors` for each."""
-    found: dict[T, tuple[T, ...]] = {}
+    graph: dict[T, tuple[T, ...]] = {}
     pending = list(roots)[::-1]
     while pending:
         item = pending.pop()
-        if item not in found:
-            needs = found[item] = tuple(predecessors(item))
+        if item not in graph:
+            needs = graph[item] = tuple(predecessors(item))
             pending += needs[::-1]
-    return found
+    return graph
 
 
 def toposort(
@@ -104,11 +104,11 @@ def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
 
 def dependents(order: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
     """`roots`, and the nodes of a topological order that depend on them."""
-    found = set(roots)
+    dependent = set(roots)
     for node in order:
-        if not found.isdisjoint(node.args):
-            found.add(node)
-    return found
+        if not dependent.isdisjoint(node.args):
+            dependent.add(node)
+    return dependent
 
 
 def mention(nodes: Iterable[Node]) -> None:
@@ -224,7 +224,7 @@ def with_tags(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> lis
 def store_step_tags(loop: Node, results: Sequence[Node], body: Body) -> None:
     """Store on a loop's node the tags of its step as the program wrote it. `results` of the step correspond to the
     results of `body`."""
-    found: dict[Node, Node] = {}
+    originals: dict[Node, Node] = {}
     seen: set[Node] = set()
     pending = list(zip(results, body.results, strict=True))
     while pending:
@@ -234,9 +234,9 @@ def store_step_tags(loop: Node, results: Sequence[Node], body: Body) -> None:
         seen.add(old)
         pending += zip(old.args, new.args, strict=True)
         if tags_of(old) or WITHIN in old.__dict__:
-            found[new] = old
-    if found:
-        loop.__dict__[WITHIN] = {new: (tags_of(old), old.__dict__.get(WITHIN)) for new, old in found.items()}
+            originals[new] = old
+    if originals:
+        loop.__dict__[WITHIN] = {new: (tags_of(old), old.__dict__.get(WITHIN)) for new, old in originals.items()}
 
 
 def restore_step_tags(loop: Node, operands: Mapping[Node, Node], since: int) -> None:

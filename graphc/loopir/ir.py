@@ -448,9 +448,9 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
 
 def rebuild(expr: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
     """`expr` with every subexpression for which `replace` gives something, replaced by it (outermost first)."""
-    found = replace(expr)
-    if found is not None:
-        return found
+    replaced = replace(expr)
+    if replaced is not None:
+        return replaced
     match expr:
         case Apply(op, args, dtype):
             new = tuple(rebuild(a, replace) for a in args)

@@ -69,16 +69,16 @@ class Place:
 def verify_assigned(functions: Sequence[ir.Function], unwritten: frozenset[str]) -> None:
     """Check the functions that none of the others calls. Raises VerifyError."""
     own = {function.name: function for function in functions}
-    called: set[str] = set()
+    callees: set[str] = set()
     for function in functions:
-        called |= _callees(function.body)
+        callees |= _callees(function.body)
     for function in functions:
-        if function.name not in called:
+        if function.name not in callees:
             _Paths(own, unwritten).enter(function)
 
 
 def _callees(body: Sequence[ir.Stmt]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     pending = [*body]
     while pending:
         match pending.pop():
@@ -87,8 +87,8 @@ def _callees(body: Sequence[ir.Stmt]) -> set[str]:
             case ir.If(_, then, orelse):
                 pending += (*then, *orelse)
             case ir.Invoke(function) | ir.Launch(function):
-                found.add(function)
-    return found
+                names.add(function)
+    return names
 
 
 def _covered(ways: Sequence[Conditions], here: Conditions) -> bool:
@@ -121,12 +121,12 @@ class _Values:
 
     def number(self, term: object, depth: int) -> Number:
         """The number of a term, whose operands are numbers."""
-        found = self.numbers.get(term)
-        if found is None:
-            found = self.numbers[term] = len(self.terms)
+        known = self.numbers.get(term)
+        if known is None:
+            known = self.numbers[term] = len(self.terms)
             self.terms.append(term)
             self.depths.append(depth)
-        return found
+        return known
 
     def new(self, depth: int) -> Number:
         """The number of a value of which nothing is known."""
@@ -248,9 +248,9 @@ class _Paths:
 
     def since(self, before: int) -> list[tuple[str, Element]]:
         """The stores after the first `before`, each once from here on."""
-        found = [*dict.fromkeys(self.latest[before:])]
-        self.latest[before:] = found
-        return found
+        accesses = [*dict.fromkeys(self.latest[before:])]
+        self.latest[before:] = accesses
+        return accesses
 
     def outside(self, way: Conditions) -> Conditions:
         """The conditions that do not change in a loop that ends here."""
@@ -345,23 +345,23 @@ class _Paths:
 
     def value(self, expr: ir.Expr) -> Number:
         """The number of an expression, whose loads are looked at."""
-        found: list[Number] = []
+        stack: list[Number] = []
         for part in reversed([*ir.subexpressions(expr)]):  # operands first, the last one first
             match part:
                 case ir.Var(name):
-                    found.append(self.names[name])
+                    stack.append(self.names[name])
                 case ir.Const():
-                    found.append(self.values.number(part, 0))
+                    stack.append(self.values.number(part, 0))
                 case ir.Load(buffer):
-                    self.load(buffer, self.element(buffer, found.pop()))
-                    found.append(self.values.new(self.loops))
+                    self.load(buffer, self.element(buffer, stack.pop()))
+                    stack.append(self.values.new(self.loops))
                 case ir.Apply(op, args):
-                    operands = [found.pop() for _ in args]
+                    operands = [stack.pop() for _ in args]
                     depth = max((self.values.depths[each] for each in operands), default=0)
-                    found.append(self.values.number((op, *operands), depth))
+                    stack.append(self.values.number((op, *operands), depth))
                 case _:
-                    found.append(self.values.new(self.loops))
-        return found[-1]
+                    stack.append(self.values.new(self.loops))
+        return stack[-1]
 
 
 Kinds = Sequence[str]
@@ -523,9 +523,9 @@ class _Function:
 
     # expressions
 
-    def same(self, wanted: str, found: str) -> None:
-        if wanted != found:
-            self.fail(f"{found} where {wanted} belongs")
+    def same(self, wanted: str, actual: str) -> None:
+        if wanted != actual:
+            self.fail(f"{actual} where {wanted} belongs")
 
     def value(self, expr: ir.Expr, dtype: str | None = None) -> None:
         """Check an expression, which is of a dtype if that is said."""

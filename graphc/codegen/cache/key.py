@@ -168,11 +168,11 @@ def sources_digest(package: str, kept: str | None, parts: tuple[str, ...] = ("",
         digest = line[len(stamp) + 1 : len(stamp) + 1 + SHOWN]
         if line == _line(stamp, digest):
             return digest.decode()
-    found = _digest(package, paths)
+    new_digest = _digest(package, paths)
     if max((each.st_ctime for each in states), default=now) < now - SETTLED_SECONDS:
         with suppress(OSError):
-            files.replace(kept, b"\n".join([_line(stamp, found.encode()), *lines[: MOST_KEPT - 1]]))
-    return found
+            files.replace(kept, b"\n".join([_line(stamp, new_digest.encode()), *lines[: MOST_KEPT - 1]]))
+    return new_digest
 
 
 def _line(stamp: bytes, digest: bytes) -> bytes:
@@ -194,16 +194,16 @@ def _sources(path: str) -> list[str]:
     """The paths of the sources in a folder; of a source its own."""
     if path.endswith(".py"):
         return [path]
-    found, folders = [], [path]
+    paths, folders = [], [path]
     for folder in folders:  # which grows
         with os.scandir(folder) as items:
             for item in items:
                 name = item.name
                 if name.endswith(".py"):
-                    found.append(item.path)
+                    paths.append(item.path)
                 elif "." not in name and name != "__pycache__" and item.is_dir():
                     folders.append(item.path)
-    return found
+    return paths
 
 
 def _read(path: str) -> list[bytes]:

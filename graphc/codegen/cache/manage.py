@@ -141,10 +141,10 @@ def size() -> int:
 
 def clear() -> int:
     """Remove all entries from the user's folder, and return their number. Shared folders are never changed."""
-    found = list(entries(options.cache_dir))
-    for entry in found:
+    removed = list(entries(options.cache_dir))
+    for entry in removed:
         discard(entry)
-    return len(found)
+    return len(removed)
 
 
 def prune(older: float | None = None, larger: int | None = None, name: str | None = None) -> int:
@@ -284,10 +284,10 @@ def refuse_miss(key: Key, name: str) -> NoReturn:
 
 def explain_miss(key: Key) -> str:
     """Return the difference of `key` from the most similar stored key: lines of the graph, options, versions."""
-    candidates = [found for root in roots() for entry in entries(root) if (found := _stored_key(root, entry))]
+    candidates = [stored for root in roots() for entry in entries(root) if (stored := _stored_key(root, entry))]
     if not candidates:
         return f"the cache is empty: {', '.join(roots()) or 'it is switched off'}"
-    differences = difference(key, min(candidates, key=lambda found: distance(key, found)))
+    differences = difference(key, min(candidates, key=lambda stored: distance(key, stored)))
     if not differences:
         return "the graph is in the cache"
     return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)

@@ -112,10 +112,10 @@ def find(key: Key) -> Loaded | None:
     """
     digest = key.digest
     for root in roots():
-        found = _find_in(root, digest)
-        if found is not None:
-            return found
-    return next((found for root, other in _portable(key) if (found := _find_in(root, other)) is not None), None)
+        loaded = _find_in(root, digest)
+        if loaded is not None:
+            return loaded
+    return next((loaded for root, other in _portable(key) if (loaded := _find_in(root, other)) is not None), None)
 
 
 def _portable(key: Key) -> Iterator[tuple[str, str]]:
@@ -138,9 +138,9 @@ def _find_in(root: str, digest: str) -> Loaded | None:
     if files.is_trusted(root):
         entry = place_of(root, digest)
         try:
-            found = read_entry(entry, digest, files.owners_of(root))
+            loaded = read_entry(entry, digest, files.owners_of(root))
             _mark_used(entry)
-            return found
+            return loaded
         except FileNotFoundError:
             pass
         except Untrusted as problem:
@@ -354,8 +354,8 @@ def entries(root: str) -> Iterator[str]:
 
 def _scan(folder: str) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            return list(found)
+        with os.scandir(folder) as listing:
+            return list(listing)
     except OSError:
         return []
 
@@ -441,12 +441,12 @@ def note(work: int, seconds: float) -> None:
 
 def expected(work: int) -> float | None:
     """Return the seconds that a graph of `work` nodes is likely to take, from those compiled earlier."""
-    found: list[tuple[int, float]] = []
+    samples: list[tuple[int, float]] = []
     with suppress(OSError, files.Damaged, ValueError):
         if options.cache:
             content = files.read(f"{options.cache_dir}{os.sep}{DURATIONS}", files.readable())
-            found = [(int(nodes), float(seconds)) for nodes, seconds in map(bytes.split, content.splitlines())]
-    return forecast(work, found)
+            samples = [(int(nodes), float(seconds)) for nodes, seconds in map(bytes.split, content.splitlines())]
+    return forecast(work, samples)
 
 
 def forecast(work: int, known: Durations) -> float | None:

@@ -134,7 +134,7 @@ EXACT_INTEGERS = 2**53
 def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr) -> Ptr:
     """Convert an argument to a contiguous array of dtype number `dtype` and of this rank, and append it to the
     references that the call holds. Returns null to refuse."""
-    refuse, held = code.label("refuse"), code.label("held")
+    refuse, converted = code.label("refuse"), code.label("held")
     descriptor = objects.word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
     with code.when(object.get(layout.OBJECT_TYPE) == objects.word(record, "ndarray")):
@@ -142,15 +142,15 @@ def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32
         refuse.unless(is_small(code, dtype, rank, object.get(layout.ARRAY_SHAPE)))
         with code.when(object.get(layout.ARRAY_DTYPE) == descriptor):
             new.value = new_copy(record, object, I32.of(0))
-            held.go()
+            converted.go()
         refuse.unless(objects.word(record, "exact") == NULL)
         refuse.unless(casts(code, object.get(layout.ARRAY_DTYPE), record, dtype))
         objects.retain(code, descriptor)
         new.value = cast_array(record, object, descriptor, I32.of(0))
-        held.go()
+        converted.go()
     refuse.unless(objects.word(record, "exact") == NULL)
     new.value = array_of_list(code, object, record, dtype, rank)
-    code.place(held)
+    code.place(converted)
     with code.when(new.value == NULL):
         objects.clear_error(record)
         refuse.go()

@@ -206,8 +206,8 @@ def bind(
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
-    held = (arena, busy, tuple(cells), refuse, fail, keywords, locking)
-    binding = Binding((words, definition, name, library, *held))
+    owned = (arena, busy, tuple(cells), refuse, fail, keywords, locking)
+    binding = Binding((words, definition, name, library, *owned))
     new_function = ctypes.pythonapi["PyCFunction_NewEx"]
     new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new_function.restype = ctypes.py_object
@@ -414,13 +414,13 @@ def block(size: int) -> Block:
     """
     for _ in range(len(PROCESS.blocks)):
         try:
-            found: Block = PROCESS.blocks.popleft()
+            oldest: Block = PROCESS.blocks.popleft()
         except IndexError:  # another thread has it
             break
-        fits = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
-        PROCESS.blocks.append(found)
+        fits = size <= oldest.nbytes <= size + size // 4 and _references(oldest) == IDLE
+        PROCESS.blocks.append(oldest)
         if fits:
-            return found
+            return oldest
     most = options.results_megabytes * 10**6
     _keep_within(most - size)
     made = np.empty(size, np.uint8)

@@ -284,10 +284,10 @@ def _header(function: CFunction, notes: str) -> Iterator[str]:
     for each in (*inputs, *outputs):
         if (each.role, each.number) in shape:
             yield f"/* {each.name}: {_shape(shape[each.role, each.number], [*inputs, *outputs], each)} */"
-    given = [each.declared() for each in inputs]
-    asked = [f"const {each}" if each.startswith(f"{name}_state ") else each for each in given]
+    declared = [each.declared() for each in inputs]
+    asked = [f"const {each}" if each.startswith(f"{name}_state ") else each for each in declared]
     yield f"int {name}_workspace_size({', '.join([*asked, f'{name}_sizes *sizes'])});"
-    yield f"int {name}({', '.join([*given, *(each.declared() for each in outputs)])});"
+    yield f"int {name}({', '.join([*declared, *(each.declared() for each in outputs)])});"
     yield f"const char *{name}_error_text(int code);"
     yield from ("", "#ifdef __cplusplus", "}", "#endif", "#endif")
 

@@ -236,11 +236,11 @@ class Call:
                 self.starts.append(end)
                 end = _aligned(end, length)
         for number, array in enumerate(signature.inputs):
-            if given := self.strided.get(("data", number)):
+            if strided := self.strided.get(("data", number)):
                 bytes_ = self.bytes_of(self.dims[number], array.dtype)
                 self.starts.append(end)
                 end = _aligned(
-                    end, given.is_plain.choose(I64.of(0), I64.of(bytes_) if isinstance(bytes_, int) else bytes_)
+                    end, strided.is_plain.choose(I64.of(0), I64.of(bytes_) if isinstance(bytes_, int) else bytes_)
                 )
         for number, _ in self.function.results:
             if ("result", number) in self.function.strided:
@@ -255,9 +255,9 @@ class Call:
         factor = self.function.room
         if not factor:
             return end
-        held = [_count(dims) * itemsize(array.dtype) for dims, array in zip(self.dims, self.known, strict=True)]
+        byte_counts = [_count(dims) * itemsize(array.dtype) for dims, array in zip(self.dims, self.known, strict=True)]
         total: I64 = self.code.emit(I64, "add i64 0, 0")
-        for length in (*held, *self.lengths, end):
+        for length in (*byte_counts, *self.lengths, end):
             total = total + length
         wanted = total * factor + LEAST_ROOM
         room = wanted.above(MOST_ROOM).choose(I64.of(MOST_ROOM), wanted)
@@ -350,8 +350,8 @@ class Call:
         for number, new in news.items():
             length, place = self.lengths[number], self.signature.outputs[number].replaces
             bytes_ = I64.of(length) if isinstance(length, int) else length
-            held = self.pointers[len(self.signature.inputs) + (place or 0)]
-            copy_memory(self.code, held, new, bytes_, Bool.of(False))
+            old = self.pointers[len(self.signature.inputs) + (place or 0)]
+            copy_memory(self.code, old, new, bytes_, Bool.of(False))
         for (role, number), copy in copies.items():
             array = self.strided[role, number]
             if role == "result":
@@ -481,15 +481,15 @@ class Strided:
 
     def may_repeat(self) -> Bool:
         """True unless each stride leads past all elements that smaller strides lead to: then none share memory."""
-        steps, found = self.steps(), list[Bool]()
+        steps, overlaps = self.steps(), list[Bool]()
         for place, step in enumerate(steps):
             reach: Any = I64.of(self.item)
             for other, (less, dim) in enumerate(zip(steps, self.dims, strict=True)):
                 if other != place:
                     is_less = less <= step if other < place else less < step
                     reach = is_less.choose((dim - 1) * less, 0) + reach
-            found.append((self.dims[place] > 1) & (step < reach))
-        return reduce(or_, found) & (reduce(mul, self.dims) != 0)
+            overlaps.append((self.dims[place] > 1) & (step < reach))
+        return reduce(or_, overlaps) & (reduce(mul, self.dims) != 0)
 
     def shares(self, other: Strided) -> Bool:
         """True unless the elements of this array are seen to stand beside those of the other: see `apart`."""
@@ -514,7 +514,7 @@ def apart(rank: int, item: int, other_rank: int, other_item: int) -> Function[..
     names = [f"{word}_{number}" for word in ("size", "step") for number in range(count)]
 
     def write(code: Code, distance: I64, *numbers: I64) -> Bool:
-        sizes, steps, found = numbers[:count], numbers[count:], []
+        sizes, steps, disjoint = numbers[:count], numbers[count:], []
         for step in steps:
             period = (step == 0).choose(I64.of(1), step)
             spans = [
@@ -526,8 +526,8 @@ def apart(rank: int, item: int, other_rank: int, other_item: int) -> Function[..
             )
             rest = distance.apply("srem", period)
             place = (rest < 0).choose(rest + period, rest)
-            found.append((place >= block) & (place + other_block <= period))
-        return reduce(or_, found)
+            disjoint.append((place >= block) & (place + other_block <= period))
+        return reduce(or_, disjoint)
 
     kinds = {"distance": I64, **dict.fromkeys(names, I64)}
     name = f"gc_apart_{rank}_{item}_{other_rank}_{other_item}"

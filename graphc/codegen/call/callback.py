@@ -172,9 +172,9 @@ def source_of(kinds: Kinds) -> str:
     for number, ((_, rank), group) in enumerate(zip(kinds, sizes, strict=True)):
         shape = f"({', '.join(group)},)" if rank else "(1,)"
         lines.append(f"        a{number} = carray(p{number}, {shape}, dtype{number})")
-    given = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(kinds[:-1]))
+    operands = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(kinds[:-1]))
     last = f"a{len(kinds) - 1}"
-    lines.append(f"        result = compute({given})")
+    lines.append(f"        result = compute({operands})")
     if kinds[-1][1]:
         lines += [f"        if result.shape != {last}.shape:", "            return 1", f"        {last}[...] = result"]
     else:

@@ -252,8 +252,8 @@ class Call:
             arguments.value = places
         with code.when(~(is_direct | has_recipe)):
             names = 8 * (len(layout.RECORD) + len(self.signature.shared))
-            given = (self.record, self.args, self.nargs, self.kwnames)
-            self.refuse.unless(sort_arguments(code, *given, places, self.out, I64.of(count), I64.of(names)))
+            call = (self.record, self.args, self.nargs, self.kwnames)
+            self.refuse.unless(sort_arguments(code, *call, places, self.out, I64.of(count), I64.of(names)))
             arguments.value = places
         return arguments.value
 
@@ -339,8 +339,8 @@ class Call:
         if extents:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))
-            held = table("extents", extents)(self.code), I64.of(len(extents) // 3)
-            placed = objects.measure_memory(self.code, self.dims, *held, self.lengths, *buffers)
+            extents_and_count = table("extents", extents)(self.code), I64.of(len(extents) // 3)
+            placed = objects.measure_memory(self.code, self.dims, *extents_and_count, self.lengths, *buffers)
             end = placed.first(I64)
             self.arena_length.store(end)
             counts.append(placed.second(I64))

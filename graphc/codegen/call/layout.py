@@ -195,9 +195,9 @@ def entries_of(known: dict[Any, Any]) -> list[int] | None:
     table = word_at(id(copied) + DICT_KEYS)
     words = [word_at(table + 8 * place) for place in range(size // 8)] if size > 0 else []
     place_of = {word: place for place, word in enumerate(words)}
-    found = [place_of.get(id(value), 0) for value in known.values()]
-    is_known = all(place and words[place - 1] == id(key) for place, key in zip(found, known, strict=True))
-    return [8 * place for place in found] if is_known else None
+    places = [place_of.get(id(value), 0) for value in known.values()]
+    is_known = all(place and words[place - 1] == id(key) for place, key in zip(places, known, strict=True))
+    return [8 * place for place in places] if is_known else None
 
 
 def slots_of(kind: type, names: Sequence[str]) -> list[int] | None:

@@ -179,8 +179,8 @@ def _is_hindered(use: _Use, other: _Use) -> bool:
 
 def _is_stuck(use: _Use) -> bool:
     """True where a call is in a deadlock: the threads that it waits for wait, in the end, for its own."""
-    found, seen = [use], {id(use)}
-    for waiting in found:
+    waiters, seen = [use], {id(use)}
+    for waiting in waiters:
         holders = {other.thread for other in PROCESS.calls if other.granted and _is_hindered(waiting, other)}
         if use.thread in holders:
             return True
@@ -188,7 +188,7 @@ def _is_stuck(use: _Use) -> bool:
             other for other in PROCESS.calls if not other.granted and other.thread in holders and id(other) not in seen
         ]
         seen.update(map(id, behind))
-        found += behind
+        waiters += behind
     return False
 
 

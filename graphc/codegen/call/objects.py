@@ -244,13 +244,13 @@ def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
 @function()
 def truth(code: Code, record: Ptr, made: Ptr) -> Ptr:
     """NumPy's True or False for the scalar that the kernel has written, with a reference in place of that to `made`."""
-    found = code.variable(made)
+    scalar = code.variable(made)
     with code.when(word(record, "scalars") != NULL):
         is_true = made.at(layout.VALUE).load(I64) != 0
-        found.value = is_true.choose(word(record, "true scalar"), word(record, "false scalar"))
-        retain(code, found.value)
+        scalar.value = is_true.choose(word(record, "true scalar"), word(record, "false scalar"))
+        retain(code, scalar.value)
         release(code, made, record)
-    return found.value
+    return scalar.value
 
 
 @function("noinline")
@@ -364,11 +364,11 @@ def grow(code: Code, record: Ptr, length: Ptr) -> Ptr:
     bytes; null with an exception set. The caller holds `busy`. The old array is released first, so that the two are
     never there at once."""
     cell = word(record, "arena")
-    held = content(code, cell)
-    with code.when(held.get(layout.OBJECT_TYPE) == word(record, "ndarray")):
-        with code.when(held.get(layout.ARRAY_SHAPE).load(I64) >= length.load(I64)):
-            retain(code, held)
-            code.ret(held)
+    kept = content(code, cell)
+    with code.when(kept.get(layout.OBJECT_TYPE) == word(record, "ndarray")):
+        with code.when(kept.get(layout.ARRAY_SHAPE).load(I64) >= length.load(I64)):
+            retain(code, kept)
+            code.ret(kept)
         none = word(record, "none")
         retain(code, none)
         release(code, install(code, cell, none), record)

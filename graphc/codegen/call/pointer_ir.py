@@ -166,7 +166,7 @@ class Call(Words):
     def unfit(self) -> list[Bool]:
         """The conditions under which vectors are refused: an address is null, or a result overlaps another vector."""
         spans = self.form.spans
-        found = [self.args[param] == NULL for param, _, _ in spans]
+        problems = [self.args[param] == NULL for param, _, _ in spans]
         begins = [self.args[param].integer() for param, _, _ in spans]
         ends = []
         for number, (_, factors, _) in enumerate(spans):
@@ -175,8 +175,8 @@ class Call(Words):
                 length = length * self.number(factor)
             ends.append(begins[number] + length)
         pairs = [(a, b) for a, b in combinations(range(len(spans)), 2) if spans[a][2] or spans[b][2]]
-        found += [begins[a].below(ends[b]) & begins[b].below(ends[a]) for a, b in pairs]
-        return found
+        problems += [begins[a].below(ends[b]) & begins[b].below(ends[a]) for a, b in pairs]
+        return problems
 
     def check_sizes(self, operands: Sequence[Ptr], sizes: Sequence[I64]) -> Ptr:
         """Return FAILED where sizes do not agree, or differ from those that memory was planned for."""

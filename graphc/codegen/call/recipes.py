@@ -75,12 +75,12 @@ class Known:
             alike = how == SAME or (other == value if how == EQUAL else repr(other) == repr(value))
             return None if alike else name
         if how == FIELDS:
-            found = (part.difference(getattr(other, key, ABSENT), f"{name}.{key}") for key, part in parts.items())
+            differences = (part.difference(getattr(other, key, ABSENT), f"{name}.{key}") for key, part in parts.items())
         elif len(other) != len(parts) or (how == DICT and other.keys() != parts.keys()):
             return name
         else:
-            found = (part.difference(other[key], f"{name}[{key!r}]") for key, part in parts.items())
-        return next((each for each in found if each is not None), None)
+            differences = (part.difference(other[key], f"{name}[{key!r}]") for key, part in parts.items())
+        return next((each for each in differences if each is not None), None)
 
 
 @record(eq=False)
@@ -171,8 +171,8 @@ def arguments_recipe(
     outside: values that are compared besides.
     Raises UnknownFormError for a tree of a class that native code does not take apart."""
     writer = _Writer()
-    given: dict[int | str, Any] = {**dict(enumerate(args)), **{name: kwargs[name] for name in sorted(kwargs)}}
-    places_of = {key: _take(writer, value, key in static) for key, value in given.items()}
+    values: dict[int | str, Any] = {**dict(enumerate(args)), **{name: kwargs[name] for name in sorted(kwargs)}}
+    places_of = {key: _take(writer, value, key in static) for key, value in values.items()}
     places = [places_of[key] for key in (*range(len(args)), *kwargs)]
     names = [writer.address(sys.intern(name)) for name in kwargs]
     for each in outside:

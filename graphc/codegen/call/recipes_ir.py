@@ -135,10 +135,10 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
         code.ret(I64.of(TAKEN))
     with code.when(how_ == FIELDS):
         with code.count(0, count) as k:
-            found = attribute(record, value, keys.at(k, Ptr).load(Ptr))
-            with code.when(found == NULL):
+            member = attribute(record, value, keys.at(k, Ptr).load(Ptr))
+            with code.when(member == NULL):
                 code.ret(I64.of(RAISED))
-            keep(code, found, places.at(k, I64).load(I64), leaves, inner, references)
+            keep(code, member, places.at(k, I64).load(I64), leaves, inner, references)
         code.ret(I64.of(TAKEN))
     refuse.unless(value.get(layout.DICT_SIZE) == count)  # of tuples and lists as well
     with code.when(how_ == DICT):

@@ -172,8 +172,8 @@ def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
 
 def extents_of(signature: Signature) -> list[int]:
     """For each value of outputs and temps its rank, its itemsize, and the number of its buffer."""
-    held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
-    extents = [*enumerate(held), *enumerate((temp.values for temp in signature.temps), len(held))]
+    outputs = [((output.dtype, len(output.shape)),) for output in signature.outputs]
+    extents = [*enumerate(outputs), *enumerate((temp.values for temp in signature.temps), len(outputs))]
     return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 

@@ -41,16 +41,16 @@ PROTOTYPES: dict[str, tuple[str, ...]] = {
 
 
 def convolve(*values: Any) -> int:
-    given = dict(zip(WORDS, values, strict=True))
+    args = dict(zip(WORDS, values, strict=True))
 
     def spatial(word: str) -> list[int]:
-        return [int(given[f"{word}_{axis}"]) for axis in range(MOST_SPATIAL)]
+        return [int(args[f"{word}_{axis}"]) for axis in range(MOST_SPATIAL)]
 
     def view(name: str, letters: str, sizes: Sequence[int]) -> Flat:
-        flat, places = given[name], (*letters, *map(str, range(MOST_SPATIAL)))
-        return as_strided(flat, sizes, [int(given[f"{name}_{place}"]) * flat.itemsize for place in places])
+        flat, places = args[name], (*letters, *map(str, range(MOST_SPATIAL)))
+        return as_strided(flat, sizes, [int(args[f"{name}_{place}"]) * flat.itemsize for place in places])
 
-    images, groups, outs, channels = (int(given[name]) for name in ("images", "groups", "outs", "channels"))
+    images, groups, outs, channels = (int(args[name]) for name in ("images", "groups", "outs", "channels"))
     x = view("x", "ngc", [images, groups, channels, *spatial("size")])
     w = view("w", "goc", [groups, outs, channels, *spatial("taps")])
     y = view("y", "ngo", [images, groups, outs, *spatial("count")])

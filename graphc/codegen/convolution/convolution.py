@@ -177,10 +177,10 @@ def is_finite(suffix: str) -> Function[..., Bool]:
         with code.count(0, rows, sure=True) as row, code.count(0, groups, sure=True) as group:
             part = memory.at(row * width + group * GROUP, own.kind).load(kind, align=own.align)
             total.value = total.value + part * 0.0
-        found = code.variable(total.value.lane(0))
+        zero = code.variable(total.value.lane(0))
         for lane in range(1, GROUP):
-            found.value = found.value + total.value.lane(lane)
-        return found.value == 0.0
+            zero.value = zero.value + total.value.lane(lane)
+        return zero.value == 0.0
 
     params = {"memory": Ptr, "rows": I64, "groups": I64}
     return Function(f"conv_is_finite_{suffix}", Bool, params, write, "noinline optsize", is_internal=True)
@@ -294,12 +294,12 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
                 rows = least(code, until - row, I64.of(count))
                 first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
                 terms = most(code, last - first, I64.of(0))
-                given = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
+                operands = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
                 more = rows, there, targets, w["y_o"], fresh
                 with code.when(there > lanes_of(suffix)):
-                    conv_tile(suffix, 2)(code, *given, *more)
+                    conv_tile(suffix, 2)(code, *operands, *more)
                 with code.otherwise():
-                    conv_tile(suffix, 1)(code, *given, *more)
+                    conv_tile(suffix, 1)(code, *operands, *more)
 
 
 def _rows(
@@ -389,16 +389,16 @@ def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
 def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> dict[str, I64]:
     """The extent of kernels along each axis, and whether that is beyond the image."""
     is_padded: Bool | None = None
-    found: dict[str, I64] = {}
+    bounds: dict[str, I64] = {}
     for number, axis in enumerate(axes):
         low, high = axis.reach(code)
-        found |= {f"from_{number}": low, f"length_{number}": high - low + 1}
+        bounds |= {f"from_{number}": low, f"length_{number}": high - low + 1}
         beyond = (low < 0) | (high >= axis.size)
         is_padded = beyond if is_padded is None else is_padded | beyond
     assert is_padded is not None
-    found["is_padded"] = is_padded.to(I64, signed=False)
-    record.put(context, found)
-    return found
+    bounds["is_padded"] = is_padded.to(I64, signed=False)
+    record.put(context, bounds)
+    return bounds
 
 
 @element_function("conv_part", "noinline optsize")

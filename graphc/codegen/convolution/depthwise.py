@@ -203,8 +203,8 @@ def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Seq
         group_block(suffix, 2)(code, context, *at, *places, there, fresh)
     with code.otherwise(), code.count(0, there, lanes, sure=True) as lane:
         image, kernel, result = at
-        given = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * y_g, kind)
-        group_block(suffix, 1)(code, context, *given, *places, least(code, there - lane, I64.of(lanes)), fresh)
+        operands = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * y_g, kind)
+        group_block(suffix, 1)(code, context, *operands, *places, least(code, there - lane, I64.of(lanes)), fresh)
 
 
 @range_function("conv_group_lines")
@@ -381,11 +381,11 @@ def lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
         kernel = w["panels"].at(lane, kind)
         with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
             left = length - first
-            given = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
+            operands = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
             with code.when(left > lanes):
-                line(suffix, LINE_REGISTERS)(code, *given, w["is_fresh"])
+                line(suffix, LINE_REGISTERS)(code, *operands, w["is_fresh"])
             with code.otherwise():
-                line(suffix, 1)(code, *given, w["is_fresh"])
+                line(suffix, 1)(code, *operands, w["is_fresh"])
 
 
 # --- conv dots --------------------------------------------------------------------------------------------------------

@@ -151,13 +151,13 @@ def small_transform(x: Sequence[Complex], roots: Sequence[Complex]) -> list[Comp
         return [even + odd, first, even - odd, last]
     sums = [x[j] + x[radix - j] for j in range(1, middle + 1)]
     gaps = [x[j] - x[radix - j] for j in range(1, middle + 1)]
-    found = [sum(sums, x[0])] * radix
+    spectrum = [sum(sums, x[0])] * radix
     for k in range(1, middle + 1):
         turns = [roots[j * k % radix] for j in range(1, middle + 1)]
         mean = sum((each.times(root.re) for each, root in zip(sums, turns, strict=True)), x[0])
         first, *rest = (each.times(root.im) for each, root in zip(gaps, turns, strict=True))
-        found[k], found[radix - k] = mean.around(sum(rest, first))
-    return found
+        spectrum[k], spectrum[radix - k] = mean.around(sum(rest, first))
+    return spectrum
 
 
 @cache
@@ -172,8 +172,8 @@ def stage(radix: int, lanes: int) -> Function[..., None]:
         with code.count(0, left) as j:
             turns = [get(roots, done * j * k).spread(lanes) for k in range(1, radix)]
             with code.count(0, run) as q:
-                given = [get(x, run * (left * r + j) + q, lanes) for r in range(radix)]
-                first, *rest = small_transform(given, own)
+                inputs = [get(x, run * (left * r + j) + q, lanes) for r in range(radix)]
+                first, *rest = small_transform(inputs, own)
                 put(y, run * j * radix + q, first, lanes)
                 for k, (number, turn) in enumerate(zip(rest, turns, strict=True), 1):
                     put(y, run * (j * radix + k) + q, number * turn, lanes)
@@ -213,11 +213,11 @@ def fourier_alone(code: Code, n: I64, roots: Ptr, x: Ptr, y: Ptr) -> Ptr:
         for k, number in enumerate(turned):
             y.at(j * (2 * LANES) + k, F64).store(number.re)
             y.at(j * (2 * LANES) + (LANES + k), F64).store(number.im)
-    found = stages(LANES)(code, n, roots, y, x, I64.of(LANES), I64.of(LANES))
-    other = (found == x).choose(y, x)
+    spectrum = stages(LANES)(code, n, roots, y, x, I64.of(LANES), I64.of(LANES))
+    other = (spectrum == x).choose(y, x)
     with code.count(0, left) as j:
         for k in range(LANES):
-            at = found.at(j * (2 * LANES) + k, F64)
+            at = spectrum.at(j * (2 * LANES) + k, F64)
             put(other, j * LANES + k, Complex(at.load(F64), at.at(LANES, F64).load(F64)))
     return other
 
@@ -265,9 +265,9 @@ def fourier_chirp(code: Code, n: I64, length: I64, chirp: Ptr, roots: Ptr, image
         put(x, k, conjugate)
         with code.when(k > 0):
             put(x, length - k, conjugate)
-    found, scale = fourier_alone(code, length, roots, x, y), F64.of(1.0) / length.to(F64)
+    product, scale = fourier_alone(code, length, roots, x, y), F64.of(1.0) / length.to(F64)
     with code.count(0, length) as k:
-        put(image, k, get(found, k).times(scale))
+        put(image, k, get(product, k).times(scale))
 
 
 @cache
@@ -291,20 +291,20 @@ def lines(dtype: str, lanes: int) -> Function[..., None]:
                 put(here, k, get(here, k, lanes) * get(chirp, k).spread(lanes), lanes)
             with code.count(n * (2 * lanes), length * (2 * lanes)) as k:
                 here.at(k, F64).store(F64.of(0.0))
-        found = code.variable(transform_of(code, lanes, length, roots, here, there))
+        spectrum = code.variable(transform_of(code, lanes, length, roots, here, there))
         with code.when(is_convolved):
-            other = (found.value == here).choose(there, here)
+            other = (spectrum.value == here).choose(there, here)
             with code.count(0, length) as k:
-                product = get(found.value, k, lanes) * get(image, k).spread(lanes)
-                put(found.value, k, Complex(product.re, product.im * -1.0), lanes)
-            found.value = transform_of(code, lanes, length, roots, found.value, other)
+                product = get(spectrum.value, k, lanes) * get(image, k).spread(lanes)
+                put(spectrum.value, k, Complex(product.re, product.im * -1.0), lanes)
+            spectrum.value = transform_of(code, lanes, length, roots, spectrum.value, other)
             with code.count(0, n) as k:
-                one = get(found.value, k, lanes)
-                put(found.value, k, Complex(one.re, one.im * -1.0) * get(chirp, k).spread(lanes), lanes)
+                one = get(spectrum.value, k, lanes)
+                put(spectrum.value, k, Complex(one.re, one.im * -1.0) * get(chirp, k).spread(lanes), lanes)
         with code.count(0, n) as k:
             for lane in range(lanes):
                 for place in range(2):
-                    number = found.value.at(k * (2 * lanes) + (lanes * place + lane), F64).load(F64)
+                    number = spectrum.value.at(k * (2 * lanes) + (lanes * place + lane), F64).load(F64)
                     result.at((n * lane + k) * 2 + place, kind).store(number.to(kind))
 
     return write

@@ -226,14 +226,14 @@ class KernelInterpreter(interpreter.Interpreter):
     def op_LOAD_CONST(self, inst: Any, res: str) -> None:  # noqa: N802 - numba's name
         self._load(("literal", inst.arg), res, partial(super().op_LOAD_CONST, inst, res))
 
-    def _load(self, what: object, res: str, load: Callable[[], None]) -> None:
+    def _load(self, source: object, res: str, load: Callable[[], None]) -> None:
         """Make `res` another name of what the block has loaded before, or load it."""
-        if what in self.loaded:
-            self.assigner.dest_to_src[res] = self.loaded[what]
+        if source in self.loaded:
+            self.assigner.dest_to_src[res] = self.loaded[source]
         else:
             load()
-            self.loaded[what] = self.get(res)
-            self.loads[res] = what
+            self.loaded[source] = self.get(res)
+            self.loads[res] = source
 
     def store(self, value: Any, name: str, redefine: bool = False) -> Any:
         if isinstance(value, ir.Var):  # where it was loaded for this alone, the new name takes its place
@@ -323,12 +323,12 @@ class KernelLowering(lowering.Lower):
     def lower_binop(self, resty: types.Type, expr: Any, op: Any) -> Value:
         """Lower an operator. numba asks three times before whether there is code for operands that are literals."""
         context, native = self.context, self.fndesc.calltypes[expr]
-        called = context.typing_context.resolve_value_type(op)
+        operator = context.typing_context.resolve_value_type(op)
         loaded = [self.loadvar(operand.name) for operand in (expr.lhs, expr.rhs)]
         kinds = [self.typeof(operand.name) for operand in (expr.lhs, expr.rhs)]
         args = [context.cast(self.builder, *each) for each in zip(loaded, kinds, native.args, strict=True)]
-        own = called.get_call_type(context.typing_context, native.args, {})
-        result = context.get_function(called, own)(self.builder, args)
+        own = operator.get_call_type(context.typing_context, native.args, {})
+        result = context.get_function(operator, own)(self.builder, args)
         return context.cast(self.builder, result, native.return_type, resty)
 
     def storevar(self, value: Value, name: str, argidx: int | None = None) -> None:
@@ -552,9 +552,9 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
         }
 
     for functions in groups:
-        found = with_called(functions)
-        calls = parts_called(each for each in module.functions if each.name in found)
-        ir = "\n".join((*kinds.values(), *found.values(), *map(str, module.metadata)))
+        definitions = with_called(functions)
+        calls = parts_called(each for each in module.functions if each.name in definitions)
+        ir = "\n".join((*kinds.values(), *definitions.values(), *map(str, module.metadata)))
         is_straight = not any(map(has_loops, functions))
         yield Module(ir, tuple(calls), not left or functions is others, is_straight)
     rare |= kinds if once else {}

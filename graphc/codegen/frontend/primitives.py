@@ -77,13 +77,13 @@ class Primitive(types.Callable):
 
     def get_call_type(self, context: Any, args: Sequence[types.Type], kws: Any) -> Signature:
         key = tuple(args)
-        found = self.signatures.get(key)
-        if found is None:
+        typed = self.signatures.get(key)
+        if typed is None:
             try:
-                found = self.signatures[key] = self.infer(key)
+                typed = self.signatures[key] = self.infer(key)
             except InferenceError as error:
                 raise errors.TypingError(f"{self.name}: {error}") from error
-        return found
+        return typed
 
     def get_call_signatures(self) -> tuple[tuple[Signature, ...], bool]:
         return tuple(self.signatures.values()), True
@@ -373,21 +373,21 @@ class Parallel(Primitive):
             raise InferenceError("takes a function of this source, a number of iterations and the size of a chunk")
         stream_of(args[3:])
         plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
-        called = args[0].infer(tuple(plain))
+        callee = args[0].infer(tuple(plain))
         operands = (
-            arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], called.args[2:], strict=True)
+            arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], callee.args[2:], strict=True)
         )
         return signature(types.none, args[0], types.int64, types.int64, *operands)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
-        called, stream = sig.args[0], stream_of(sig.args[3:])
+        callee, stream = sig.args[0], stream_of(sig.args[3:])
         _, count, size, *operands = args
         whole = builder.icmp_signed("<=", count, size)
         with builder.if_else(whole, likely=True) as (one_chunk, several):
             with one_chunk, builder.if_then(builder.icmp_signed(">", count, llvm.Constant(count.type, 0))):
-                called.emit(builder, called.native, [llvm.Constant(count.type, 0), count, *operands])
+                callee.emit(builder, callee.native, [llvm.Constant(count.type, 0), count, *operands])
             with several:
-                builder.call(define_launch(builder.module, called, stream), [count, size, *operands])
+                builder.call(define_launch(builder.module, callee, stream), [count, size, *operands])
         return NULL
 
 
@@ -395,15 +395,15 @@ LAUNCH = "launch"
 """In the names of functions that launch: no name of a source has a point."""
 
 
-def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None) -> llvm.Function:
-    """The function that runs `called` in chunks: it puts the operands where every thread finds them, and calls
+def define_launch(module: llvm.Module, callee: NativeCall, stream: Stream | None) -> llvm.Function:
+    """The function that runs `callee` in chunks: it puts the operands where every thread finds them, and calls
     gc_parallel, or gc_stream. Apart from the kernel, which would else hold this once for each call."""
     marks = () if stream is None else ("fills", str(stream.fills), "reads", str(stream.reads))
-    name = ".".join((called.prototype.name, LAUNCH, *marks))
+    name = ".".join((callee.prototype.name, LAUNCH, *marks))
     if name in module.globals:
         return module.globals[name]
     int64 = llvm.IntType(64)
-    struct = operand_struct(module, called)
+    struct = operand_struct(module, callee)
     function = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [int64, int64, *struct.elements]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
@@ -416,7 +416,7 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None
     for position, operand in enumerate(operands):
         builder.store(operand, member(builder, words, position))
     body, context, settings = (
-        pointer_to_bytes(builder, value) for value in (define_chunk(module, called), words, declare_settings(module))
+        pointer_to_bytes(builder, value) for value in (define_chunk(module, callee), words, declare_settings(module))
     )
     pointer = "int8*"
     kind = (pointer, pointer, "int64", "int64", pointer)
@@ -449,23 +449,23 @@ def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
     return pointer_to_bytes(builder, description)
 
 
-def operand_struct(module: llvm.Module, called: NativeCall) -> llvm.IdentifiedStructType:
+def operand_struct(module: llvm.Module, callee: NativeCall) -> llvm.IdentifiedStructType:
     """The LLVM types of what a nest's function is given after its range. They have a name: spelt out at each member,
     the text of many would grow by the square of their number."""
-    struct = module.context.get_identified_type(f"{called.prototype.name}.operands")
+    struct = module.context.get_identified_type(f"{callee.prototype.name}.operands")
     if struct.is_opaque:
         struct.set_body(
             *(
                 llvm.IntType(1) if kind == types.boolean else native_type(token)
-                for kind, token in zip(called.native.args[2:], called.prototype.args[2:], strict=True)
+                for kind, token in zip(callee.native.args[2:], callee.prototype.args[2:], strict=True)
             )
         )
     return struct
 
 
-def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
-    """The function that a thread runs for a chunk: `called` with the operands that its context holds."""
-    name = f"{called.prototype.name}.chunk"
+def define_chunk(module: llvm.Module, callee: NativeCall) -> llvm.Function:
+    """The function that a thread runs for a chunk: `callee` with the operands that its context holds."""
+    name = f"{callee.prototype.name}.chunk"
     if name in module.globals:
         return module.globals[name]
     int64, pointer = llvm.IntType(64), llvm.IntType(8).as_pointer()
@@ -473,10 +473,10 @@ def define_chunk(module: llvm.Module, called: NativeCall) -> llvm.Function:
     function.linkage = "internal"
     builder = llvm.IRBuilder(function.append_basic_block())
     context, begin, end = function.args
-    struct = operand_struct(module, called)
+    struct = operand_struct(module, callee)
     words = builder.bitcast(context, struct.as_pointer())
     operands = [builder.load(member(builder, words, position)) for position in range(len(struct.elements))]
-    called.emit(builder, called.native, [begin, end, *operands])
+    callee.emit(builder, callee.native, [begin, end, *operands])
     builder.ret_void()
     return function
 

@@ -90,8 +90,8 @@ def vector_name(suffix: str) -> str:
 def with_callees(name: str) -> tuple[str, ...]:
     """A product and those that it calls, each after all that it calls itself."""
     routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-    called = CALLED.get(routine)
-    return (*(with_callees(f"gc_{called}_{suffix}") if called else ()), name)
+    callee = CALLED.get(routine)
+    return (*(with_callees(f"gc_{callee}_{suffix}") if callee else ()), name)
 
 
 @once
@@ -265,15 +265,15 @@ OPERANDS = {
 
 
 def _product(routine: str, scalar: Callable[[float], np.number[Any]], *values: Any) -> int:
-    given = dict(zip(ARGUMENTS[routine].split(), values, strict=True))
+    args = dict(zip(ARGUMENTS[routine].split(), values, strict=True))
 
     def view(name: str, sizes: str) -> Flat:
-        flat = given[name]
-        steps = [step * flat.itemsize for argument, step in given.items() if argument.startswith(f"{name}_")]
-        return as_strided(flat, [given[size] for size in sizes.split()], steps)
+        flat = args[name]
+        steps = [step * flat.itemsize for argument, step in args.items() if argument.startswith(f"{name}_")]
+        return as_strided(flat, [args[size] for size in sizes.split()], steps)
 
     left, right, result = (view(name, sizes) for name, sizes in OPERANDS[routine].items())
-    alpha, beta = scalar(given["alpha"]), scalar(given["beta"])
+    alpha, beta = scalar(args["alpha"]), scalar(args["beta"])
     product = alpha * (left @ right)
     result[...] = product if beta == 0 else product + beta * result
     return 0

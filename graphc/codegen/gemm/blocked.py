@@ -287,8 +287,8 @@ def slabs(
     time."""
     own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
     words = words_of(suffix)
-    given = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
-    context = words.write(code, {**given, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
+    strides = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
+    context = words.write(code, {**strides, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
 
     def tell(values: Mapping[str, Any]) -> None:
         words.put(context, values)

@@ -106,8 +106,8 @@ def columns(count: int, suffix: str) -> Function[..., None]:
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     numbers = [f"x{column}" for column in range(count)]
 
-    def write(code: Code, m: I64, alpha: Any, *given: Any) -> None:
-        *numbers, a, a_col, y = given
+    def write(code: Code, m: I64, alpha: Any, *rest: Any) -> None:
+        *numbers, a, a_col, y = rest
         whole = m - m % lanes
         streams = [a.at(a_col * column, own.kind) for column in range(count)]
         factor, *factors = [number.spread(lanes) for number in (alpha, *numbers)]

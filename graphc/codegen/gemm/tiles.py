@@ -422,7 +422,7 @@ def pack_panels(
             lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
             inside = (lanes == 0).choose(I64.of(0), g)
             place = (g // lead) * numbers + g % lead
-            given = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
-            pack(suffix)(code, lanes, height, *given)
+            strides = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
+            pack(suffix)(code, lanes, height, *strides)
         p.value += height
         iteration.leave.unless(p.value < depth)

@@ -70,16 +70,16 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
     dtype = DTYPES[suffix]
     names = ["count", *routine.letters, *routine.flags, *(["nan"] if routine.failures else [])]
     names += ["slots"] if routine.spaces else []
-    found = [Argument(name, "int64", "size") for name in names]
+    args = [Argument(name, "int64", "size") for name in names]
     for place, axes in enumerate(routine.operands):
-        found.append(Argument(f"a{place}", f"{dtype}*", "operand"))
-        found += [Argument(f"a{place}_{axis}", "int64", "stride") for axis in ("batch", *map(str, range(len(axes))))]
+        args.append(Argument(f"a{place}", f"{dtype}*", "operand"))
+        args += [Argument(f"a{place}_{axis}", "int64", "stride") for axis in ("batch", *map(str, range(len(axes))))]
     for place, (_, own) in enumerate(routine.parts):
-        found.append(Argument(f"r{place}", f"{own or dtype}*", "result"))
+        args.append(Argument(f"r{place}", f"{own or dtype}*", "result"))
     for place, own in enumerate(routine.spaces):
-        found.append(Argument(f"w{place}", f"{own or dtype}*", "workspace"))
-        found.append(Argument(f"w{place}_each", "int64", "size"))
-    return found
+        args.append(Argument(f"w{place}", f"{own or dtype}*", "workspace"))
+        args.append(Argument(f"w{place}_each", "int64", "size"))
+    return args
 
 
 FUNCTIONS: dict[str, tuple[str, str]] = {symbol(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES}
@@ -117,23 +117,23 @@ def alone_table() -> ctypes.Array[ctypes.c_int64]:
 
 
 def _run(routine: Routine, suffix: str, *values: Any) -> int:
-    given = {argument.name: value for argument, value in zip(arguments(routine, suffix), values, strict=True)}
-    count = int(given["count"])
-    letters = {letter: int(given[letter]) for letter in routine.letters}
+    args = {argument.name: value for argument, value in zip(arguments(routine, suffix), values, strict=True)}
+    count = int(args["count"])
+    letters = {letter: int(args[letter]) for letter in routine.letters}
     letters |= routine.derived(letters)  # type: ignore[arg-type]
     stacks = []
     for place, axes in enumerate(routine.operands):
-        flat: Flat = given[f"a{place}"]
+        flat: Flat = args[f"a{place}"]
         names = ("batch", *map(str, range(len(axes))))
-        steps = [int(given[f"a{place}_{name}"]) * flat.itemsize for name in names]
+        steps = [int(args[f"a{place}_{name}"]) * flat.itemsize for name in names]
         shape = (count, *(letters[letter] for letter in axes))
         empty = not all(shape)
         stacks.append(np.empty(shape, flat.dtype) if empty else as_strided(flat, shape, steps, writeable=False))
     results = []
     for place, (axes, _) in enumerate(routine.parts):
         shape = (count, *(letters[letter] for letter in axes))
-        results.append(given[f"r{place}"][: int(np.prod(shape))].reshape(shape))
-    flags = {name: int(given[name]) for name in routine.flags}
+        results.append(args[f"r{place}"][: int(np.prod(shape))].reshape(shape))
+    flags = {name: int(args[name]) for name in routine.flags}
     status = 0
     for number in range(count):
         try:
@@ -145,7 +145,7 @@ def _run(routine: Routine, suffix: str, *values: Any) -> int:
             for result in results:
                 result[number] = np.nan if result.dtype.kind == "f" else 0
             words = [place for place, failure in enumerate(routine.failures, 1) if failure == str(error)]
-            status = status or (0 if given["nan"] else (words or [1])[0])
+            status = status or (0 if args["nan"] else (words or [1])[0])
     return status
 
 

@@ -111,14 +111,14 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
         for place in range(len(routine.spaces))
     ]
     with code.count(begin, end) as number:
-        given: list[Any] = []
+        operands: list[Any] = []
         for place, axes in enumerate(routine.operands):
-            given.append(words[f"a{place}"].at(number * words[f"a{place}_batch"], frame.element))
-            given += [words[f"a{place}_{axis}"] for axis in range(len(axes))]
+            operands.append(words[f"a{place}"].at(number * words[f"a{place}_batch"], frame.element))
+            operands += [words[f"a{place}_{axis}"] for axis in range(len(axes))]
         results = [
             words[f"r{place}"].at(number * length, frame.result_kind(place)) for place, length in enumerate(lengths)
         ]
-        status = one(code, *sizes, *given, *results, *spaces)
+        status = one(code, *sizes, *operands, *results, *spaces)
         if routine.failures:
             with code.when(status != 0):
                 with code.when(words["nan"] == 0):

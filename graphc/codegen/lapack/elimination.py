@@ -281,20 +281,20 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
     @matrix_function(f"cholesky_{count}")
     def write(code: Code, suffix: str, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
         fails = code.label("fails")
-        found: dict[tuple[int, int], Any] = {}
+        factor: dict[tuple[int, int], Any] = {}
         for i in range(count):
             for j in range(i + 1):
                 value = _at(kind, a, (i, row), (j, column)).load(kind)
                 for p in range(j):
-                    value = less(value, found[i, p], found[j, p])
+                    value = less(value, factor[i, p], factor[j, p])
                 if i == j:
                     fails.when(value <= 0)
-                    found[i, i] = sqrt(code, value)
+                    factor[i, i] = sqrt(code, value)
                 else:
-                    found[i, j] = value / found[j, j]
+                    factor[i, j] = value / factor[j, j]
         for i in range(count):
             for j in range(count):
-                l.at(i * count + j, kind).store(found.get((i, j), kind.of(0)))
+                l.at(i * count + j, kind).store(factor.get((i, j), kind.of(0)))
         code.ret(I64.of(0))
         code.place(fails)
         return I64.of(1)
@@ -389,8 +389,8 @@ def triangular_solve(
     down, along, step, b_step = (forwards.choose(s, 0 - s) for s in (down, along, k, b_row))
     for count in range(1, WRITTEN_OUT + 1):
         with code.when(n == count):
-            given = forwards.choose(b, b.at(b_row * (count - 1), kind))
-            parts = given, b_step, b_column, top, step
+            right = forwards.choose(b, b.at(b_row * (count - 1), kind))
+            parts = right, b_step, b_column, top, step
             code.ret(small_solve(suffix, count)(code, k, unit, first, down, along, *parts))
     fails = code.label("fails")
     with code.when(unit == 0), code.count(0, n) as i:

@@ -50,8 +50,8 @@ def banded_solve(
         code.ret(banded_loops(suffix)(code, d, n, k, under, packed, x))
     above, wide = d - 1 - below, d + below
     copy(suffix)(code, d, n, ab, row, column, packed.at(below, ARITHMETIC[suffix].kind), ONE, wide)
-    found = call_lapack(code, "gbtrf", suffix, n, n, below, above, packed, wide, pivots)
-    with code.when(found != 0):
+    info = call_lapack(code, "gbtrf", suffix, n, n, below, above, packed, wide, pivots)
+    with code.when(info != 0):
         code.ret(I64.of(1))
     trans = (transposed == 0).choose(letter("N"), letter("T"))
     _by_columns(code, suffix, n, k, x, columns, "gbtrs", trans, n, below, above, k, packed, wide, pivots)
@@ -155,8 +155,8 @@ def positive_banded_solve(
     with code.when(d <= NARROW):
         code.ret(positive_loops(suffix)(code, d, n, k, ab, row, column, packed, x))
     copy(suffix)(code, d, n, ab, row, column, packed, ONE, d)
-    found = _by_columns(code, suffix, n, k, x, columns, "pbsv", letter("L"), n, d - 1, k, packed, d)
-    return failed(found)
+    info = _by_columns(code, suffix, n, k, x, columns, "pbsv", letter("L"), n, d - 1, k, packed, d)
+    return failed(info)
 
 
 @matrix_function("positive_loops")
@@ -176,11 +176,11 @@ def positive_loops(
             value = code.variable(ab.at(back * row + (i - back) * column, kind).load(kind))
             with code.count(most - left, most - back) as q:
                 value.value = less(value.value, own.at(q, kind).load(kind), other.at(q, kind).load(kind))
-            found = value.value / rows.at((i - back) * d + most, kind).load(kind)
-            own.at(most - back, kind).store(found)
+            entry = value.value / rows.at((i - back) * d + most, kind).load(kind)
+            own.at(most - back, kind).store(entry)
             with code.count(0, k) as c:
                 at = right.at(c, kind)
-                at.store(less(at.load(kind), found, x.at((i - back) * k + c, kind).load(kind)))
+                at.store(less(at.load(kind), entry, x.at((i - back) * k + c, kind).load(kind)))
         value = code.variable(ab.at(i * column, kind).load(kind))
         with code.count(most - left, most) as q:
             each = own.at(q, kind).load(kind)

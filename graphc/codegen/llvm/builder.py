@@ -156,8 +156,8 @@ class Code:
     def local(self, kind: type[Value], count: int | None = None, *, align: int = 0) -> Ptr:
         """Memory on the stack for a value, or for an array of `count`."""
         name = f"%{self.name('local')}"
-        held = kind.spelling if count is None else f"[{count} x {kind.spelling}]"
-        self.locals.append(f"  {name} = alloca {held}{f', align {align}' if align else ''}")
+        allocated = kind.spelling if count is None else f"[{count} x {kind.spelling}]"
+        self.locals.append(f"  {name} = alloca {allocated}{f', align {align}' if align else ''}")
         return Ptr(self, name)
 
     def address(self, value: Value) -> Ptr:

@@ -67,14 +67,14 @@ class Function(Generic[P, R]):
         self.kept: dict[bool, Definition] = {}
 
     def __call__(self, code: Code, *args: P.args, **kwargs: P.kwargs) -> R:
-        given = cast("Sequence[Value]", args)
+        operands = cast("Sequence[Value]", args)
         taken = [kind.spelling for kind in self.params.values()]
-        known = given[: len(taken)] if self.is_variadic else given
+        known = operands[: len(taken)] if self.is_variadic else operands
         if [arg.spelling for arg in known] != taken:
-            raise TypeError(f"@{self.name}({', '.join(map(str, given))}), where {self.head()} is meant")
+            raise TypeError(f"@{self.name}({', '.join(map(str, operands))}), where {self.head()} is meant")
         code.called[self.name] = self
         callee = f"({', '.join(taken)}, ...) @{self.name}" if self.is_variadic else f"@{self.name}"
-        return cast("R", code.call(self.returns, callee, given, self.call_attributes))
+        return cast("R", code.call(self.returns, callee, operands, self.call_attributes))
 
     def pointer(self, code: Code) -> Ptr:
         """Its address."""
@@ -244,12 +244,12 @@ def reached(
 ) -> list[Function[Any, Any]]:
     """These functions and all that they call, but for what only those call that are declared."""
     names = frozenset(declares)
-    found = {function.name: function for function in functions}
+    by_name = {function.name: function for function in functions}
     waiting = [*functions]
     for each in waiting:
         if each.body is not None and each.name not in names:
-            new = [function for name, function in each.definition(poison).called.items() if name not in found]
-            found.update((function.name, function) for function in new)
+            new = [function for name, function in each.definition(poison).called.items() if name not in by_name]
+            by_name.update((function.name, function) for function in new)
             waiting += new
     return waiting
 

@@ -129,10 +129,10 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     Raises CompileError where one does not parse or verify.
     """
     machine = target_machine(options.target, opt)
-    given = [each if isinstance(each, Module) else Module(each) for each in modules]
+    texts = [each if isinstance(each, Module) else Module(each) for each in modules]
     try:
         context = llvm.create_context()  # the names of its types go with it
-        module, *others = [llvm.parse_assembly(each.ir, context) for each in given]
+        module, *others = [llvm.parse_assembly(each.ir, context) for each in texts]
         for other in others:
             module.link_in(other)
         module.triple = triple()
@@ -149,15 +149,15 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    if all(each.is_rare or (opt == 0 and each.is_straight) for each in given):
+    if all(each.is_rare or (opt == 0 and each.is_straight) for each in texts):
         return module  # machine code is made of it as it is written
-    short = opt <= SHORT or all(each.is_vectorized for each in given)
+    short = opt <= SHORT or all(each.is_vectorized for each in texts)
     passes = short_pipeline() if short else builder.getModulePassManager()
     passes.run(module, builder)
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
         NewPassManager._dispose(passes)
-    if not is_arm() and any(name in each.ir for each in given for name in EXTREMES):
+    if not is_arm() and any(name in each.ir for each in texts for name in EXTREMES):
         before = str(module)
         if (after := with_short_extremes(before)) != before:
             return llvm.parse_assembly(after, context)
@@ -280,9 +280,9 @@ def with_short_extremes(ir: str) -> str:
     return CALL.sub(_instructions, ir)
 
 
-def _instructions(found: re.Match[str]) -> str:
+def _instructions(match: re.Match[str]) -> str:
     """The instructions in place of one call."""
-    space, begin, name, end, kind, which, first, second, more = found.groups()
+    space, begin, name, end, kind, which, first, second, more = match.groups()
     whole, truth = (re.sub("double|float", name, kind) for name in (INTEGERS[kind.strip("<>").split()[-1]], "i1"))
 
     def own(part: str) -> str:

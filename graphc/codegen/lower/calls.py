@@ -302,20 +302,20 @@ def _moved(begin: ir.Expr, *steps: tuple[int, ir.Expr]) -> ir.Expr:
 def _cholesky(writer: Writer, sizes: Sequence[int], flags: Sequence[int], args: Iterator[ir.Expr]) -> None:
     (n,) = sizes
     a = writer.load([next(args) for _ in range(4)], [(i, j) for i in range(n) for j in range(i + 1)], "a")
-    found: Entries = {}
+    factor: Entries = {}
     positive: list[ir.Expr] = []
     for i in range(n):
         for j in range(i + 1):
             value = a[i, j]
             for p in range(j):
-                value = writer.less(value, found[i, p], found[j, p])
+                value = writer.less(value, factor[i, p], factor[j, p])
             value = writer.name(value, "l")
             if i == j:
                 positive.append(ir.apply(operators.INVERT, ir.apply(operators.LE, value, writer.number(0))))
-                found[i, i] = writer.name(ir.apply(operators.CALLS["sqrt"], value), "l")
+                factor[i, i] = writer.name(ir.apply(operators.CALLS["sqrt"], value), "l")
             else:
-                found[i, j] = writer.name(ir.apply(operators.DIV, value, found[j, j]), "l")
-    values = [found.get((i, j), writer.number(0)) for i in range(n) for j in range(n)]
+                factor[i, j] = writer.name(ir.apply(operators.DIV, value, factor[j, j]), "l")
+    values = [factor.get((i, j), writer.number(0)) for i in range(n) for j in range(n)]
     writer.store(next(args), writer.required(positive, values))
 
 

@@ -216,10 +216,10 @@ class Lowerer:
         if not index:
             return self.scalar(node)
         key = (node, index)
-        found = self.named.elements.get(key)
-        if found is None:
-            found = self.scopes.remember(self.named.elements, key, self._compute(node, index), *index)
-        return found
+        expr = self.named.elements.get(key)
+        if expr is None:
+            expr = self.scopes.remember(self.named.elements, key, self._compute(node, index), *index)
+        return expr
 
     def scalar(self, root: Node) -> ir.Expr:
         """The value of a scalar, those it needs named before it, so that a long chain needs no recursion."""

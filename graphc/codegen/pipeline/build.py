@@ -93,7 +93,7 @@ def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
 def computed_sizes(roots: Sequence[Node]) -> list[Node]:
     """The nodes that compute sizes and positions, and possibly other integers. Every new function runs this, so the
     search keeps no order and no table."""
-    found: list[Node] = []
+    sizes: list[Node] = []
     seen: set[Node] = set()
     pending = list(roots)
     while pending:
@@ -103,13 +103,13 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
         seen.add(node)
         pending += node.args
         if node.op is ITEM:
-            found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
+            sizes += [size for size in node.type.shape if isinstance(size, Node) and size.args]
         elif node.is_tuple:
-            found += [arg for arg in given_sizes(node) if arg.args]
+            sizes += [arg for arg in given_sizes(node) if arg.args]
         elif node.type.shape:
-            found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
-            found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.type.dtype == "int64"]
-    return found
+            sizes += [size for size in node.type.shape if isinstance(size, Node) and size.args]
+            sizes += [arg for arg in node.args if not arg.type.shape and arg.args and arg.type.dtype == "int64"]
+    return sizes
 
 
 def build_python(kernel: Kernel) -> Built:
@@ -131,17 +131,17 @@ def look_up(kernel: Kernel, known: Key | None = None) -> Lookup:
         return Lookup(key, report, entry)
 
 
-def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
+def build_native(kernel: Kernel, lookup: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
     """The code of a kernel, which was looked up, from the cache or the compiler; and a function that loads it given
     callbacks' addresses. Raises CacheMissError where `options.cache_require` wants it to be in the cache."""
-    there = restored(kernel, found)
+    there = restored(kernel, lookup)
     if there is not None:
         return there
-    if found.entry is None and options.cache_require:
-        import_module("graphc.codegen.cache.manage").refuse_miss(found.key, kernel.name)
-    with report_when_slow(found.report, work_of(kernel), partial(repeated_line, kernel)):
+    if lookup.entry is None and options.cache_require:
+        import_module("graphc.codegen.cache.manage").refuse_miss(lookup.key, kernel.name)
+    with report_when_slow(lookup.report, work_of(kernel), partial(repeated_line, kernel)):
         try:
-            return compile_native(kernel, found.key, found.report)
+            return compile_native(kernel, lookup.key, lookup.report)
         except (CompileError, ImportError, AttributeError) as error:
             if not wrong_versions():
                 raise
@@ -186,8 +186,10 @@ def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Cal
 def likely_products(kernel: Kernel) -> list[str]:
     """The products of matrices of floats that a graph as it is written would call."""
     nodes = node_set(kernel.results)
-    found = [node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.type.dtype in FLOATS]
-    calls = [(node, node.op.lower(node)) for node in found]
+    matmuls = [
+        node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.type.dtype in FLOATS
+    ]
+    calls = [(node, node.op.lower(node)) for node in matmuls]
     return list(dict.fromkeys(call.symbol(node) for node, call in calls if isinstance(call, Call)))
 
 

@@ -160,9 +160,9 @@ class Compilation:
             self.attempts.append(0)
         self.attempts[-1] = number + 1
         self.work.add(((len(self.attempts), number), module, RARE_OPT if module.is_rare else KERNEL_OPT))
-        called = [name for name in module.calls if name not in self.called]
-        self.called |= dict.fromkeys(called)
-        for name in missing_parts(called):
+        new = [name for name in module.calls if name not in self.called]
+        self.called |= dict.fromkeys(new)
+        for name in missing_parts(new):
             self.add_part(name)
 
     def compile_all(self, emit: Callable[[Source, int], bytes], last: bool) -> None:

@@ -235,8 +235,8 @@ def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
     roots += [size for node in all_nodes(roots) for size in sizing.shape(node) if isinstance(size, Node)]
     roots += [as_size_node(side) for guard in sizing.checks for side in (guard.left, guard.right)]
     nodes = all_nodes(roots)
-    found = dict.fromkeys((*nodes, *nodes_within(nodes)))
-    return [node for node in found if node.op is CONSTANT and not is_bufferless(node)]
+    every_node = dict.fromkeys((*nodes, *nodes_within(nodes)))
+    return [node for node in every_node if node.op is CONSTANT and not is_bufferless(node)]
 
 
 @record()
@@ -406,9 +406,9 @@ def assemble(
 def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Node]) -> dict[str, Prototype]:
     """The external functions that the source calls."""
     calls = (stmt for function in functions for stmt in visit.statements(function.body) if isinstance(stmt, ir.Invoke))
-    called = {call.function for call in calls}
+    callees = {call.function for call in calls}
     kinds = external_kinds(callbacks)
-    return {name: Prototype(name, kinds[name]) for name in sorted(called & kinds.keys() | callbacks.keys())}
+    return {name: Prototype(name, kinds[name]) for name in sorted(callees & kinds.keys() | callbacks.keys())}
 
 
 def callback_kinds(node: Node) -> tuple[str, ...]:

@@ -58,8 +58,8 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     kernel = replace(kernel, mutable=())
     program = generate_program(kernel, Report(kernel.name))
     if program.calls:
-        called = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
-        raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {called}")
+        ops = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
+        raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {ops}")
     routines = [each for each in program.externals if not is_plain(each) and each not in KINDS]
     plain = [each for each in program.externals if is_plain(each)]
     source, names = with_quotients(plain_source(plain)[0] + emit_source(map(function_text, program.functions)))
@@ -74,12 +74,12 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     calls = Carried()
     calls.name("graphc.codegen.call.alone", "run")
     facts = facts_of(program, len(values), name)
-    given = ", ".join(facts["parameters"])
+    parameters = ", ".join(facts["parameters"])
     call = "_call"
     while call in facts["parameters"]:
         call += "_"
     parts = [
-        f'"""{name}({given}): {notes}\n\n{usage(facts)}"""',
+        f'"""{name}({parameters}): {notes}\n\n{usage(facts)}"""',
         "from base64 import b85decode\n\nimport numpy as np",
         f"def _calls():\n{indented(calls.text())}\n\n    return run",
         *tables,
@@ -91,7 +91,7 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
         f"_run, _functions = _calls(), _source(lambda function: function, {'_numpy_routines()' if routines else {}})",
         USE_NUMBA.strip().replace("ROUTINES", "_numba_routines(compiled)" if routines else "{}"),
         f"def {call}(*values):\n    return _run(_facts, _functions, values, state, _constants)",
-        f"def {name}({given}):\n    return {call}({given})",
+        f"def {name}({parameters}):\n    return {call}({parameters})",
     ]
     return "\n\n\n".join(parts) + "\n"
 
@@ -131,9 +131,9 @@ def operators_text(names: set[str]) -> str:
             entries.append(f"{name} = float({name!r})")
         elif text := portable_text(name):
             made.append(text)
-            for called in ("philox", "philox_words"):
-                if f"{called}(" in text:
-                    carried.name(OPERATORS, called)
+            for primitive in ("philox", "philox_words"):
+                if f"{primitive}(" in text:
+                    carried.name(OPERATORS, primitive)
         elif stem := own(name):
             entries += [f"{name} = {stem}"] * (carried.name(OPERATORS, stem) != name)
         elif text := meaning(name):
@@ -278,8 +278,8 @@ class Carried:
         if isinstance(value, str):
             return repr(value)
         if isinstance(value, partial):
-            given = ", ".join(map(self.value, (value.func, *value.args)))
-            return f"{self.module('partial')}({given})"
+            arguments = ", ".join(map(self.value, (value.func, *value.args)))
+            return f"{self.module('partial')}({arguments})"
         if isinstance(value, type) and issubclass(value, np.generic):
             return f"{self.module('np')}.{value.__name__}"
         module, name = getattr(value, "__module__", ""), getattr(value, "__name__", repr(value))
@@ -329,10 +329,10 @@ class Carried:
             path = spec.origin if spec else None
             if not path or not path.endswith(".py"):
                 raise Unwritten(module)
-            found: dict[str, ast.stmt] = {}
+            statements: dict[str, ast.stmt] = {}
             for statement in ast.parse(Path(path).read_text("utf-8")).body:
-                found |= dict.fromkeys(bound(statement), statement)
-            self.parsed[module] = found
+                statements |= dict.fromkeys(bound(statement), statement)
+            self.parsed[module] = statements
         return self.parsed[module]
 
     def attribute(self, module: str, node: ast.Attribute) -> ast.expr:

@@ -336,13 +336,13 @@ def portable_text(name: str) -> str:
         cosine, sine = portable.normals(first, second)
         head = ["first, second = philox_words(index >> np.uint64(1), draw, key)"]
         tail = f"return {sine.text} if index & np.uint64(1) else {cosine.text}"
-        given = "index, draw, key"
+        params = "index, draw, key"
     elif name.startswith("philox_") and stem in numerics.DRAWN:
         tail = f"return {getattr(portable, stem)(Text(lines, 'word', True)).text}"
-        head, given = ["word = philox(index, draw, key)"], "index, draw, key"
+        head, params = ["word = philox(index, draw, key)"], "index, draw, key"
     elif name.startswith("portable_"):
         tail = f"return {getattr(portable, stem)(Text(lines, 'x')).text}"
-        head, given = [], "x"
+        head, params = [], "x"
     else:
         return ""
-    return f"def {name}({given}):\n" + "".join(f"    {line}\n" for line in (*head, *lines, tail))
+    return f"def {name}({params}):\n" + "".join(f"    {line}\n" for line in (*head, *lines, tail))

@@ -83,21 +83,21 @@ def codes() -> WeakValueDictionary[str, Code]:
     """The code of the functions that live, by the digests of their keys."""
     if PROCESS.codes is None:
         PROCESS.codes = WeakValueDictionary()
-    found: WeakValueDictionary[str, Code] = PROCESS.codes
-    return found
+    loaded: WeakValueDictionary[str, Code] = PROCESS.codes
+    return loaded
 
 
-def restored(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]] | None:
+def restored(kernel: Kernel, lookup: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]] | None:
     """The code of a kernel after its lookup, from the cache or from a living function, and a function that loads it
     given the addresses of callbacks. None if there is no code, or if it does not fit."""
-    report, entry = found.report, found.entry
+    report, entry = lookup.report, lookup.entry
     code = codes().get(report.key)
     linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
     if entry is not None and (code is None or code.metadata != entry.metadata):
         code = Code(entry.metadata, b"" if entry.folder else entry.object)  # what a file has may be saved again
     if code is None or not linked:
         return None
-    built = restore(kernel, code.metadata, report, found.constants)
+    built = restore(kernel, code.metadata, report, lookup.constants)
     if built is None:
         return None
     if entry is not None:

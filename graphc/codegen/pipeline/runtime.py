@@ -66,10 +66,10 @@ def part_key(name: str) -> Key:
 def find_part(name: str) -> bytes | None:
     """The code of a part where it is there already."""
     if name not in PROCESS.parts:
-        found = store.find(part_key(name))
-        if found is None:
+        entry = store.find(part_key(name))
+        if entry is None:
             return None
-        PROCESS.parts[name] = found.object
+        PROCESS.parts[name] = entry.object
     return PROCESS.parts[name]
 
 
@@ -118,9 +118,9 @@ def ready_pool() -> tuple[Pool, int]:
         return known, PROCESS.crossover
     pool = load_pool(part_code(PARALLEL))
     key = Key("crossover", {"processors": "several" if available_processors() > 1 else "one"}, made_fingerprint())
-    found = store.find(key)
-    PROCESS.crossover = DEFAULT_CROSSOVER if found is None else int(found.metadata["crossover"])
-    if found is None:
+    entry = store.find(key)
+    PROCESS.crossover = DEFAULT_CROSSOVER if entry is None else int(entry.metadata["crossover"])
+    if entry is None:
         atexit.register(_measure, pool, key, os.getpid())
     return pool, PROCESS.crossover
 
@@ -153,12 +153,12 @@ def with_all_callees(names: Sequence[str]) -> list[str]:
 
 def product_parts(names: Sequence[str]) -> list[str]:
     """The parts that products need at any size: those that they call, products with a vector, large ones, the pool."""
-    called = with_all_callees(names)
-    suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
+    callees = with_all_callees(names)
+    suffixes = [name.removeprefix(gemm) for name in callees if name.startswith(gemm := "gc_gemm_")]
     vectors = [vector_name(suffix) for suffix in suffixes]
-    users = [name.rpartition("_")[2] for name in called if name.startswith(LARGE_USERS)]
+    users = [name.rpartition("_")[2] for name in callees if name.startswith(LARGE_USERS)]
     large = [blocks_name(suffix) for suffix in users if suffix in SUFFIXES]
-    return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
+    return list(dict.fromkeys([*callees, *vectors, *large, *([PARALLEL] if names else [])]))
 
 
 def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:

@@ -141,9 +141,9 @@ def refuse(kernel: Kernel, program: Program) -> None:
     """Raise GraphcError for what no object can have, with names and lines."""
     names = {f"{PREFIX}{SPECIAL[each][0]}" for each in program.externals if each in SPECIAL and not is_plain(each)}
     special = [node for node in node_set(kernel.results) if node.op.name in names]
-    for found, who in ((program.calls, "Python"), (special, "SciPy")):
-        if found:
-            nodes = ", ".join(dict.fromkeys(map(describe_node, found)))
+    for foreign, who in ((program.calls, "Python"), (special, "SciPy")):
+        if foreign:
+            nodes = ", ".join(dict.fromkeys(map(describe_node, foreign)))
             raise GraphcError(f"{kernel.name} cannot be exported: {who} computes {nodes}")
 
 
@@ -186,15 +186,15 @@ def lowered(program: Program, fast_math: bool) -> list[tuple[IR, int]]:
         made: dict[int, Module] = {}
         lower_source(source, functions, made.__setitem__, externals=externals, fast_math=is_fast)
         modules += [made[number] for number in range(max(made) + 1)]
-    called = dict.fromkeys(name for module in modules for name in module.calls)
-    return [*((module, KERNEL_OPT) for module in modules), *((math_ir(name), ELEMENTARY_OPT) for name in called)]
+    elementary = dict.fromkeys(name for module in modules for name in module.calls)
+    return [*((module, KERNEL_OPT) for module in modules), *((math_ir(name), ELEMENTARY_OPT) for name in elementary)]
 
 
 def products(program: Program) -> list[str]:
     """The external routines that a program needs: those that it calls, and those that these do."""
-    called = [each for each in with_all_callees(products_of(program)) if not is_plain(each)]
-    suffixes = [each.removeprefix("gc_gemm_") for each in called if each.startswith("gc_gemm_")]
-    return list(dict.fromkeys([*called, *map(gemm.vector_name, suffixes)]))
+    callees = [each for each in with_all_callees(products_of(program)) if not is_plain(each)]
+    suffixes = [each.removeprefix("gc_gemm_") for each in callees if each.startswith("gc_gemm_")]
+    return list(dict.fromkeys([*callees, *map(gemm.vector_name, suffixes)]))
 
 
 def routines(program: Program) -> list[tuple[IR, int]]:
@@ -209,11 +209,11 @@ def routines(program: Program) -> list[tuple[IR, int]]:
 
 def blocks_of(program: Program) -> list[str]:
     """The suffixes of the dtypes of large products."""
-    called = products(program)
+    called_routines = products(program)
     return [
         suffix
         for suffix in gemm.SUFFIXES
-        if any(each.startswith(gemm.LARGE_USERS) and each.endswith(suffix) for each in called)
+        if any(each.startswith(gemm.LARGE_USERS) and each.endswith(suffix) for each in called_routines)
     ]
 
 

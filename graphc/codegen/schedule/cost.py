@@ -135,20 +135,20 @@ def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapp
 def work_of_loops(results: Sequence[Node], known: Mapping[Node, Node] = {}, nests: bool = False) -> Size:
     """The work of the loops that the results of a kernel need, without that of nested loops. `nests`: also count values
     whose loops go over several sizes that only a call can tell."""
-    found: list[Size] = []
+    work_of_each: list[Size] = []
     for node in nodes_of(results):
         lowering = lowering_of(node)
         if nests and _goes_over_several_sizes(node):
-            found.append(sizes.multiply(*_elements(node, (), known)))
+            work_of_each.append(sizes.multiply(*_elements(node, (), known)))
         if isinstance(lowering, Branch):
             inside = _size_params(node, node.attrs["then"].params, node.args[1:], known)
-            found += [work_of_loops(node.attrs[side].results, inside) for side in ("then", "orelse")]
+            work_of_each += [work_of_loops(node.attrs[side].results, inside) for side in ("then", "orelse")]
         elif isinstance(lowering, Repeat):
             loop = loop_of(node.args, node.attrs)
             work = work_of(loop.body.results, (), _size_params(node, loop.body.params, loop.operands, known))
             count = _size_outside(sizes.as_size(loop.count), (), known)
-            found.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
-    return sizes.total(found)
+            work_of_each.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
+    return sizes.total(work_of_each)
 
 
 def _goes_over_several_sizes(node: Node) -> bool:

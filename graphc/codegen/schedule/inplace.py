@@ -70,8 +70,8 @@ def donations(
 
 def leaves_of_element(node: Node) -> set[Node]:
     """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
-    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
-    return {each for each in found if each.op in LEAVES}
+    nodes = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
+    return {each for each in nodes if each.op in LEAVES}
 
 
 def conflicts(nests: Nests) -> list[str]:
@@ -145,7 +145,7 @@ def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, .
     """Chains of values that share one buffer. Each value of a chain is the one before with some elements changed, and
     all that reads the one before comes earlier, or reads other elements; so only the first nest copies what was in the
     buffer. Maps each member to its chain, in order."""
-    found: dict[Node, tuple[Node, ...]] = {}
+    chain_of: dict[Node, tuple[Node, ...]] = {}
     place = {draft.number: position for position, draft in enumerate(order)}
     for draft in order:
         for before, node in () if draft.in_place else overwriting(nests, draft):
@@ -157,9 +157,9 @@ def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, .
             for use in uses:
                 nests.drafts.depend(use.nest, draft.number)
             draft.in_place = draft.kind != "steps"
-            chain = (*found.get(before, (before,)), node)
-            found |= dict.fromkeys(chain, chain)
-    return found
+            chain = (*chain_of.get(before, (before,)), node)
+            chain_of |= dict.fromkeys(chain, chain)
+    return chain_of
 
 
 def may_be_over(uses: Sequence[Use], node: Node, draft: NestDraft, place: Mapping[int, int]) -> bool:
@@ -250,13 +250,13 @@ def overwritten_value(node: Node) -> Node | None:
 
 def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
     """The values from a leaf to its last version, each made over the one before; () where there is no such line."""
-    found = [last]
-    while found[-1] is not leaf:
-        before = overwritten_value(found[-1])
+    newest_first = [last]
+    while newest_first[-1] is not leaf:
+        before = overwritten_value(newest_first[-1])
         if before is None:
             return ()
-        found.append(before)
-    return tuple(reversed(found))
+        newest_first.append(before)
+    return tuple(reversed(newest_first))
 
 
 def with_versions(

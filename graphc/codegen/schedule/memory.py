@@ -129,11 +129,11 @@ def lay_out(values: Sequence[Temporary], fresh: Callable[[str], str], free: Sequ
     return Layout(tuple(slots.values()), tuple(buffers))
 
 
-def _slot(name: str, held: Sequence[Temporary]) -> Slot:
+def _slot(name: str, temporaries: Sequence[Temporary]) -> Slot:
     """The slot that holds these values in iteration: of a particular one only its like."""
-    first = held[0]
-    target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
-    extents = dict.fromkeys((value.dtype, value.shape) for value in held)
+    first = temporaries[0]
+    target, iterations = reduce(added_by_both, (value.added for value in temporaries)) or (None, None)
+    extents = dict.fromkeys((value.dtype, value.shape) for value in temporaries)
     return Slot(ir.Buffer(name, first.dtype, True, first.row, target), tuple(extents), first.rows, iterations)
 
 
@@ -149,12 +149,12 @@ def _like(slot: Slot, others: Sequence[Slot]) -> int | None:
 
 def joined(slots: Iterable[Slot]) -> tuple[Slot, ...]:
     """Slots, those of one buffer as one that holds what all of them do."""
-    found: dict[str, Slot] = {}
+    by_name: dict[str, Slot] = {}
     for slot in slots:
-        before = found.get(slot.buffer.name)
+        before = by_name.get(slot.buffer.name)
         extents = slot.extents if before is None else tuple(dict.fromkeys((*before.extents, *slot.extents)))
-        found[slot.buffer.name] = replace(slot, extents=extents)
-    return tuple(found.values())
+        by_name[slot.buffer.name] = replace(slot, extents=extents)
+    return tuple(by_name.values())
 
 
 def largest(slot: Slot, most: Callable[[Size], Size]) -> Slot:
@@ -221,15 +221,15 @@ class _SlotsOfLength:
                 self.likely.discard(number)
                 heappush(self.taken, (end, number))
         possible = (*sorted(self.likely), *sorted(self.free))
-        found = [number for number in possible if self.drafts[number].is_free(value)]
-        if not found:
+        free = [number for number in possible if self.drafts[number].is_free(value)]
+        if not free:
             self.drafts.append(_OpenSlot())
             return len(self.drafts) - 1
 
         def misfit(number: int) -> tuple[bool, int]:
             return value.size_class not in self.drafts[number].classes, self.drafts[number].longest
 
-        best: int = min(found, key=misfit)
+        best: int = min(free, key=misfit)
         return best
 
 
@@ -357,8 +357,8 @@ def buffers_of(
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
             if chain[0] not in added_to:
                 writing = [each for each in chain if writers[each].kind == "writes"] or chain
-                found = (added_by(each, writers[each], size_names, sizing) for each in writing)
-                added_to[chain[0]] = reduce(added_by_both, found)
+                additions = (added_by(each, writers[each], size_names, sizing) for each in writing)
+                added_to[chain[0]] = reduce(added_by_both, additions)
             added = added_to[chain[0]]
             wide = (
                 lowering.dtypes[0]

@@ -60,13 +60,13 @@ def is_bufferless(leaf: Node) -> bool:
 
 
 def variables_of(exprs: Iterable[ir.Expr]) -> set[ir.Var]:
-    found: set[ir.Var] = set()
+    variables: set[ir.Var] = set()
     for expr in exprs:
         if isinstance(expr, ir.Var):  # as most indices are
-            found.add(expr)
+            variables.add(expr)
         elif not isinstance(expr, ir.Const):
-            found.update(part for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
-    return found
+            variables.update(part for part in ir.subexpressions(expr) if isinstance(part, ir.Var))
+    return variables
 
 
 def loop_vars(count: int) -> tuple[ir.Var, ...]:
@@ -260,10 +260,10 @@ class Sizing:
 
     def shape(self, node: Node) -> tuple[Size, ...]:
         """The representatives of a node's sizes."""
-        found = self._shapes.get(node)
-        if found is None:
-            found = self._shapes[node] = tuple([self.of(size) for size in node.type.shape])
-        return found
+        shape = self._shapes.get(node)
+        if shape is None:
+            shape = self._shapes[node] = tuple([self.of(size) for size in node.type.shape])
+        return shape
 
 
 def _rebuilt(memo: dict[Node, Node], size: Node) -> Node:

@@ -90,8 +90,8 @@ UNLABELLED = Labels()
 def labels_of(order: Iterable[Node]) -> Labels:
     """The labels of nodes that come in the order in which they are computed."""
     last = {(node.where.file, node.where.line): node for node in order if node.where and node.op not in LEAVES}
-    found = ((node, ASSIGNMENT.match(_source(node.where))) for node in last.values() if node.where is not None)
-    return Labels({node: match[1] for node, match in found if match is not None})
+    assignments = ((node, ASSIGNMENT.match(_source(node.where))) for node in last.values() if node.where is not None)
+    return Labels({node: match[1] for node, match in assignments if match is not None})
 
 
 def _source(where: Where) -> str:
@@ -535,14 +535,14 @@ def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[st
     graph = plan.contents.scans[nest].graph
 
     def computed(nodes: Iterable[Node]) -> str:
-        found: dict[str, None] = {}
+        descriptions: dict[str, None] = {}
         for node in nodes:
             while node.args and isinstance(lowering_of(node), View):
                 node = node.args[0]
             is_stored = node.args and node.op is not ITEM and not isinstance(lowering_of(node), Iota)
             if is_stored and (node.ndim or is_float(node.type.dtype)):
-                found[describe(node)] = None
-        return ", ".join(found)
+                descriptions[describe(node)] = None
+        return ", ".join(descriptions)
 
     loop, results = graph.loop, items_of(graph.node)
     if once := computed(loop.constants):
@@ -553,8 +553,8 @@ def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[st
     for item, output in zip(outputs, loop.outputs, strict=True):
         nests = sorted({numbers[number] for number in plan.reasons.readers.get(item, ())})
         users = [f"nest {number}" for number in nests] or ["nobody, a result"]
-        what = "the state before it" if output in loop.states else describe(output)
-        yield f"of each step {what} is kept for {' and '.join(users)}"
+        shown = "the state before it" if output in loop.states else describe(output)
+        yield f"of each step {shown} is kept for {' and '.join(users)}"
     if not outputs:
         yield "of the steps nothing is kept but the last states"
 

@@ -203,13 +203,13 @@ def _exact(nodes: Iterable[Node]) -> dict[Node, Range]:
 def _ranges(nodes: Sequence[Node], known: Ranges, fixed: Mapping[Node, Range] = {}) -> dict[Node, Range]:
     """The ranges of nodes and of what bounds them, from those of leaves: of the variables of a body, and of what is the
     same in and around it."""
-    found = {**fixed, **known}
+    ranges = {**fixed, **known}
     for node in _bounding(nodes):
-        if node not in found:
+        if node not in ranges:
             exact = _is_argument(node, known)
             size = sizes.as_size(node) if exact else None
-            found[node] = (size, size) if exact else _range(node, [found[arg] for arg in bounding_args(node)])
-    return found
+            ranges[node] = (size, size) if exact else _range(node, [ranges[arg] for arg in bounding_args(node)])
+    return ranges
 
 
 def _is_argument(node: Node, known: Ranges) -> bool:
@@ -251,9 +251,9 @@ def _of_results(node: Node, args: Sequence[Range]) -> Range:
     if not results:
         return None, None
     known = dict(zip((param for param, _ in bounding_operands(node)), args, strict=True))
-    found = _ranges(results, known)
-    least, most = found[results[0]]
-    for other in [(0, 0), *(found[each] for each in results[1:])]:
+    ranges = _ranges(results, known)
+    least, most = ranges[results[0]]
+    for other in [(0, 0), *(ranges[each] for each in results[1:])]:
         least, most = _both(sizes.minimum, least, other[0]), _both(sizes.maximum, most, other[1])
     return least, most
 

@@ -103,8 +103,8 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
         chained |= {node: pair for pair in sharing.overwritten_by.items() for node in pair}
     wanted = buffers_of(nests, sharing, chained, access.whole, size_names)
     arena = lay_out(wanted.temporaries, context.fresh, context.free)
-    held = dict(zip(wanted.owners, arena.buffers, strict=True))
-    values = {node: buffer for (node, role), buffer in held.items() if role == "value"}
+    buffer_of = dict(zip(wanted.owners, arena.buffers, strict=True))
+    values = {node: buffer for (node, role), buffer in buffer_of.items() if role == "value"}
     buffers = {**wanted.results, **{n: buffer for node, buffer in values.items() for n in chained.get(node, (node,))}}
     free = tuple(slot for slot in context.free if slot.buffer not in arena.buffers)
     scans, branches, inner = _plan_bodies(nests, buffers, replace(context, free=free))
@@ -124,8 +124,8 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
             },
             row_depths=sharing.depths,
             block_rows=sharing.blocks,
-            accumulators={node: buffer for (node, role), buffer in held.items() if role == "accumulator"},
-            workspaces=_workspaces(held),
+            accumulators={node: buffer for (node, role), buffer in buffer_of.items() if role == "accumulator"},
+            workspaces=_workspaces(buffer_of),
             overwritten=goals.overwritten,
             deferred=goals.deferred,
         ),
@@ -150,13 +150,13 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
     return plan
 
 
-def _workspaces(held: Mapping[tuple[Node, str], ir.Buffer]) -> dict[Node, tuple[ir.Buffer, ...]]:
+def _workspaces(buffers: Mapping[tuple[Node, str], ir.Buffer]) -> dict[Node, tuple[ir.Buffer, ...]]:
     """The workspaces of each call, in order."""
-    found: dict[Node, tuple[ir.Buffer, ...]] = {}
-    for (node, role), buffer in held.items():
+    workspaces: dict[Node, tuple[ir.Buffer, ...]] = {}
+    for (node, role), buffer in buffers.items():
         if role.startswith("workspace"):
-            found[node] = (*found.get(node, ()), buffer)
-    return found
+            workspaces[node] = (*workspaces.get(node, ()), buffer)
+    return workspaces
 
 
 # Bodies ---------------------------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def _plan_bodies(
         here = replace(here, free=joined((*here.free, *scans[number].plan.memory.arena)))
     for number, branch in nests.branches.items():
         branches[number] = plan_branch(branch, buffers, nests.goals.overwritten, here)
-        held = (slot for plans in branches[number].plans for plan in plans for slot in plan.memory.arena)
-        here = replace(here, free=joined((*here.free, *held)))
+        slots = (slot for plans in branches[number].plans for plan in plans for slot in plan.memory.arena)
+        here = replace(here, free=joined((*here.free, *slots)))
     return scans, branches, [slot for slot in here.free if slot not in context.free]
 
 

@@ -212,8 +212,8 @@ class _Verifier:
         for slot in self.plan.memory.arena:
             if slot.buffer.name in leaves:
                 self.fail(f"temporary {slot.buffer.name} has the name of an argument")
-        for name, found in lives.items():
-            for one, other in combinations(found, 2):
+        for name, intervals in lives.items():
+            for one, other in combinations(intervals, 2):
                 first, then = (one, other) if self._place(one) <= self._place(other) else (other, one)
                 if first.last >= then.first and then.last >= first.first and not self._is_made_over(first, then):
                     labels = f"{self.label(first.node)} and {self.label(then.node)}"
@@ -283,9 +283,9 @@ class _Verifier:
         for nest in plan.nests:
             if nest.in_place and nest.kind == "writes":
                 operand, (root,) = self._overwritten_operand(nest), nest.roots
-                held = memory.buffers.get(operand) or memory.leaves.get(operand) if operand is not None else None
+                storage = memory.buffers.get(operand) or memory.leaves.get(operand) if operand is not None else None
                 is_there = operand not in self.writers or self._place_of(operand) < self.order[nest.number]
-                if held is None or held.name != memory.buffers[root].name or not is_there:
+                if storage is None or storage.name != memory.buffers[root].name or not is_there:
                     self.fail(f"nest {nest.number} changes {self.label(root)} in place, which is not there")
 
     def _verify_update(self, name: str, writer: Nest) -> None:

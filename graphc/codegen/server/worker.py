@@ -42,15 +42,15 @@ WARM_UP = Request(
 def compile_request(request: Request) -> bytes:
     """Return the object of a request, or its assembly as UTF-8. Raises CompileError."""
     modules: list[IR] = [*request.modules, *map(math_ir, request.elementary)]
-    called: list[str] = []
+    elementary: list[str] = []
     if request.functions or not modules:
         lowered = lower_source(request.source, request.functions, dict(request.externals), request.fast_math)
         modules.insert(0, lowered)
-        called += map(math_ir, lowered.calls)
+        elementary += map(math_ir, lowered.calls)
     if request.wanted == "assembly":  # each as it is compiled for a program
-        shown = [emit_assembly(modules, request.opt), *(emit_assembly([each], ELEMENTARY_OPT) for each in called)]
+        shown = [emit_assembly(modules, request.opt), *(emit_assembly([each], ELEMENTARY_OPT) for each in elementary)]
         return "\n".join(shown).encode()
-    return emit_object([*modules, *called], request.opt)
+    return emit_object([*modules, *elementary], request.opt)
 
 
 def lower_request(request: Request) -> Iterator[Module]:

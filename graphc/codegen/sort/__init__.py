@@ -92,7 +92,7 @@ def symbols(name: str) -> Mapping[str, int]:
 def order_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES."""
     tables = {dtype: _functions_of(dtype) for dtype in DTYPES}
-    return (ctypes.c_void_p * len(ENTRIES))(*(tables[dtype][what == "argsort"] for dtype, what in ENTRIES))
+    return (ctypes.c_void_p * len(ENTRIES))(*(tables[dtype][order == "argsort"] for dtype, order in ENTRIES))
 
 
 @cache
@@ -100,9 +100,9 @@ def _interface() -> Any:
     """NumPy's C interface; None where it is another than is known."""
     pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    found = (ctypes.c_void_p * (ARRAY_FUNCTIONS + 1)).from_address(pointer(_multiarray_umath._ARRAY_API, None))
-    version, features = (ctypes.CFUNCTYPE(ctypes.c_uint)(found[place] or 0)() for place in (VERSION, FEATURES))
-    return found if version == INTERFACE and FIRST_FEATURES <= features <= LAST_FEATURES else None
+    table = (ctypes.c_void_p * (ARRAY_FUNCTIONS + 1)).from_address(pointer(_multiarray_umath._ARRAY_API, None))
+    version, features = (ctypes.CFUNCTYPE(ctypes.c_uint)(table[place] or 0)() for place in (VERSION, FEATURES))
+    return table if version == INTERFACE and FIRST_FEATURES <= features <= LAST_FEATURES else None
 
 
 def _functions_of(dtype: str) -> tuple[int, int]:
@@ -129,9 +129,9 @@ class _Symbol(ctypes.Structure):
 
 def _is_of_numpy(address: int | None) -> bool:
     """True if something stands in the library of NumPy's arrays."""
-    found = _Symbol()
-    known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
-    return bool(known and found.file and found.file.decode() == _multiarray_umath.__file__)
+    info = _Symbol()
+    known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
+    return bool(known and info.file and info.file.decode() == _multiarray_umath.__file__)
 
 
 # --- under CPython ----------------------------------------------------------------------------------------------------

@@ -70,9 +70,9 @@ def encoded(dtype: str, elements: Any, lanes: int = 1) -> Any:
     return ranked.to(vector(I64, lanes) if lanes > 1 else I64)
 
 
-def numpys(code: Code, dtype: str, what: str) -> Ptr:
+def numpys(code: Code, dtype: str, order: str) -> Ptr:
     """A function of NumPy's, or null."""
-    return TABLE(code).at(ENTRIES.index((dtype, what)), Ptr).load(Ptr)
+    return TABLE(code).at(ENTRIES.index((dtype, order)), Ptr).load(Ptr)
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------
@@ -341,8 +341,8 @@ def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
         relation = "fcmp uge" if is_falling else "fcmp ole"
     else:
         relation = f"icmp {'u' if dtype in WITHOUT_SIGN else 's'}{'ge' if is_falling else 'le'}"
-    found: Bool = elements.compare(relation, limit)
-    return found
+    is_within: Bool = elements.compare(relation, limit)
+    return is_within
 
 
 @cache
@@ -538,17 +538,17 @@ def _groups(words: dict[str, Any]) -> I64:
 
 
 def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) -> I64:
-    given = dict(zip(words.kinds, values, strict=True))
-    context = words.write(code, given)
-    work, tasks = given["n"].to(F64) * ELEMENT_WORK + FIXED_WORK, given["count"]
-    if "across" in given:
-        tasks = tasks * _groups(given)
-        across = given["across"]
+    args = dict(zip(words.kinds, values, strict=True))
+    context = words.write(code, args)
+    work, tasks = args["n"].to(F64) * ELEMENT_WORK + FIXED_WORK, args["count"]
+    if "across" in args:
+        tasks = tasks * _groups(args)
+        across = args["across"]
         work = work * across.minimum(COLUMNS).to(F64)
-    elif "values" in given:
+    elif "values" in args:
         work = F64.of(SEARCH_WORK)
     else:
-        with code.when(given["k"] == 0):
+        with code.when(args["k"] == 0):
             code.ret(I64.of(0))
     worth = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work
     few = (worth < tasks.to(F64)).choose(worth, tasks.to(F64)).to(I64)
@@ -557,51 +557,51 @@ def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) 
 
 
 def _write_first(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
-    given = words.read(context)
+    args = words.read(context)
     kind = KINDS[result_dtype(name, dtype)]
-    flip = (given["wanted"].load(I64) < 0).choose(I64.of(0), -1)
-    n, k, line = given["n"], given["k"], first_of_line(name, dtype)
+    flip = (args["wanted"].load(I64) < 0).choose(I64.of(0), -1)
+    n, k, line = args["n"], args["k"], first_of_line(name, dtype)
     with code.count(begin, end) as number:
-        row = given["x"].at(number * given["outer"], KINDS[dtype])
-        result, space = given["result"].at(number * k, kind), given["space"].at(number * n, kind)
-        line(code, row, given["step"], n, k, flip, result, space)
+        row = args["x"].at(number * args["outer"], KINDS[dtype])
+        result, space = args["result"].at(number * k, kind), args["space"].at(number * n, kind)
+        line(code, row, args["step"], n, k, flip, result, space)
 
 
 def _write_searched(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
     """Some values at a time; the last of these searches may take values again that one before has taken."""
-    given = words.read(context)
+    args = words.read(context)
     kind, (many, few) = KINDS[dtype], TOGETHER
-    x, step, n, along = (given[each] for each in ("x", "step", "n", "along"))
+    x, step, n, along = (args[each] for each in ("x", "step", "n", "along"))
     searches = {lanes: search(name.rpartition("_")[2], lanes)(dtype) for lanes in TOGETHER}
 
     with code.when(begin == end):
         code.ret()
     with code.when(end - begin < few):
-        copies, found = code.local(kind, few), code.local(I64, few)
+        copies, ranks = code.local(kind, few), code.local(I64, few)
         with code.count(0, few) as i:
-            value = given["values"].at((begin + i.minimum(end - begin - 1)) * along, kind).load(kind)
+            value = args["values"].at((begin + i.minimum(end - begin - 1)) * along, kind).load(kind)
             copies.at(i, kind).store(value)
-        searches[few](code, x, step, n, copies, I64.of(1), found)
+        searches[few](code, x, step, n, copies, I64.of(1), ranks)
         with code.count(begin, end) as i:
-            given["result"].at(i, I64).store(found.at(i - begin, I64).load(I64))
+            args["result"].at(i, I64).store(ranks.at(i - begin, I64).load(I64))
         code.ret()
     whole = end - (end - begin) % many
     for lanes, first, last in ((many, begin, whole), (few, whole, end)):
         with code.count(first, last, lanes) as i:
             here = i.minimum(end - lanes)
-            values, result = given["values"].at(here * along, kind), given["result"].at(here, I64)
+            values, result = args["values"].at(here * along, kind), args["result"].at(here, I64)
             searches[lanes](code, x, step, n, values, along, result)
 
 
 def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
-    given = words.read(context)
+    args = words.read(context)
     element, made = KINDS[dtype], result_dtype(name, dtype)
-    kind, n, across, step = KINDS[made], given["n"], given["across"], given["step"]
-    groups = _groups(given)
+    kind, n, across, step = KINDS[made], args["n"], args["across"], args["step"]
+    groups = _groups(args)
     with code.count(begin, end) as task:
         number, first = task // groups, task % groups * COLUMNS
-        result = given["result"].at(number * n * across + first, kind)
-        x = given["x"].at(number * given["outer"] + first * given["inner"], element)
+        result = args["result"].at(number * n * across + first, kind)
+        x = args["x"].at(number * args["outer"] + first * args["inner"], element)
         with code.when(across == 1):
             if name == "sort":
                 copy_line(dtype)(code, x, step, n, result)
@@ -611,15 +611,15 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
         with code.otherwise():
             left = across - first
             width = left.minimum(COLUMNS)
-            space = given["space"].at((number * across + first) * n, kind)
+            space = args["space"].at((number * across + first) * n, kind)
             if name == "sort":
-                transposed(dtype)(code, n, width, x, step, given["inner"], space, I64.of(1), n)
+                transposed(dtype)(code, n, width, x, step, args["inner"], space, I64.of(1), n)
             with code.count(0, width) as column:
                 line = space.at(column * n, kind)
                 if name == "sort":
                     sort_line(dtype)(code, line, n)
                 else:
-                    argsort_line(dtype)(code, x.at(column * given["inner"], element), step, n, line)
+                    argsort_line(dtype)(code, x.at(column * args["inner"], element), step, n, line)
             transposed(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
 
 

@@ -79,8 +79,8 @@ def over_elements(routine: str) -> str:
     """A routine of all elements."""
     name, dtype = FUNCTIONS[routine]
     places = [arg for arg, kind in zip("x0 x1 x2 x3".split(), PROTOTYPES[routine][1:-1], strict=False) if kind]
-    given = ", ".join(f"float64({place}[element])" for place in places)
+    arguments = ", ".join(f"float64({place}[element])" for place in places)
     return (
         f"def {routine}(count, {', '.join(places)}, result):\n    for element in range(count):\n"
-        f"        result[element] = {dtype}({PREFIX}{name}({given}))\n    return 0"
+        f"        result[element] = {dtype}({PREFIX}{name}({arguments}))\n    return 0"
     )

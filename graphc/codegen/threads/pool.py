@@ -404,8 +404,8 @@ def spin(code: Code, word: Ptr, value: I32) -> Bool:
 
 def pause(code: Code) -> None:
     if platform.machine() in PAUSE:
-        name, *given = PAUSE[platform.machine()]
-        external(name, None, *[I32] * len(given))(code, *map(I32.of, given))
+        name, *operands = PAUSE[platform.machine()]
+        external(name, None, *[I32] * len(operands))(code, *map(I32.of, operands))
 
 
 # Workers. ------------------------------------------------------------------------------------------------------------
@@ -440,12 +440,12 @@ def work(code: Code, worker_slot: I64, launch: I64, tally: Ptr) -> Bool:
         word = at.load(I64, order="acquire", align=64)
         share = Share(word)
         with code.when((share.launch == launch) & share.first.below(share.limit)):
-            what = launch_now(code)
+            callee = launch_now(code)
             is_own = farther.value == 0
             rest = word + is_own.choose(I64.of(TAKE_FIRST), TAKE_LAST)
             _, is_mine = at.exchange(word, rest, "acq_rel", align=64)
             iteration.again.unless(is_mine)
-            run(code, what, is_own.choose(share.first, share.limit - 1))
+            run(code, callee, is_own.choose(share.first, share.limit - 1))
             tally.store(tally.load(I64) + 1)
             finish(code)
             iteration.again.go()

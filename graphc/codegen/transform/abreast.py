@@ -45,8 +45,8 @@ def short_rows_abreast(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     result: list[ir.Stmt] = []
     for stmt in body:
         inside = visit.map_bodies(stmt, short_rows_abreast)
-        found = second_form(stmt) if isinstance(stmt, ir.Loop) and inside == stmt else None
-        result.append(inside if found is None else ir.If(found[0], (found[1],), (stmt,)))
+        form = second_form(stmt) if isinstance(stmt, ir.Loop) and inside == stmt else None
+        result.append(inside if form is None else ir.If(form[0], (form[1],), (stmt,)))
     return tuple(result)
 
 
@@ -161,9 +161,9 @@ def without_blocks(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
     """The statements for rows of 1 to BLOCK elements; None where blocks are searched for anything else."""
     loop_vars = {inner.var for inner in inner_loops(body)}
     searched = {
-        found: inner
+        block: inner
         for inner in inner_loops(body)
-        if (found := block_of(inner.size)) is not None and found not in loop_vars
+        if (block := block_of(inner.size)) is not None and block not in loop_vars
     }
     firsts: set[ir.Var] = set()
     for stmt in (stmt for inner in searched.values() for stmt in inner.body):

@@ -131,9 +131,9 @@ class Between:
                 return ir.Load(buffer, self.simplified(index))
             case ir.Apply(op, args):
                 made = ir.Apply(op, tuple(map(self.simplified, args)), expr.dtype)
-                found = self.rule(made)
-                self.is_used |= found is not None
-                return made if found is None else found
+                simpler = self.rule(made)
+                self.is_used |= simpler is not None
+                return made if simpler is None else simpler
             case ir.Var() if self.values.get(expr) in TRUTHS:
                 return self.values[expr]
             case ir.Var() if expr != self.var and (number := self.shift(expr)) is not None:

@@ -142,15 +142,15 @@ def _read_joined(
             case _:
                 return None
         pieces.setdefault(store.buffer, []).append((start, Piece(loop.var, loop.size, store.value)))
-    found = []
+    joints = []
     for buffer, parts in pieces.items():
         if [start for start, _ in parts] != [ir.ZERO, parts[0][1].size]:
             return None
         (_, first), (_, second) = parts
         if not _is_sum(first.size, second.size, size, values):
             return None
-        found.append(Joined(buffer, first.size, (first, second)))
-    return tuple(found) if 0 < len(found) <= MOST_JOINTS else None
+        joints.append(Joined(buffer, first.size, (first, second)))
+    return tuple(joints) if 0 < len(joints) <= MOST_JOINTS else None
 
 
 def _is_sum(first: ir.Expr, second: ir.Expr, total: ir.Expr, values: Mapping[ir.Var, ir.Expr]) -> bool:

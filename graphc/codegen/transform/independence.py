@@ -101,29 +101,29 @@ class _Nest:
         """A loop marked, inside others that give names these values and numbers of iterations."""
         if loop.begin == ir.ZERO:
             sizes = sizes.new_child({loop.var: loop.size})
-        found = _Marked(loop, [], {loop.var}, {})
-        body = self.marked(loop.body, found, values, sizes)
-        carried = [var for var in found.sets if var in self.begun]
+        marked = _Marked(loop, [], {loop.var}, {})
+        body = self.marked(loop.body, marked, values, sizes)
+        carried = [var for var in marked.sets if var in self.begun]
         conflicts = None
-        if found.is_plain and not visit.is_left(loop) and all(accumulations(carried, loop).values()):
-            conflicts = self.conflicts(loop.var, found)
+        if marked.is_plain and not visit.is_left(loop) and all(accumulations(carried, loop).values()):
+            conflicts = self.conflicts(loop.var, marked)
         safepoint = loop.safepoint
         if safepoint is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
             conflicts = None
-        elif not found.safepoint:
+        elif not marked.safepoint:
             safepoint = None
-        found.safepoint = found.safepoint or safepoint is not None
-        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, safepoint=safepoint, disjoint=()))
+        marked.safepoint = marked.safepoint or safepoint is not None
+        return replace(marked, loop=replace(loop, body=body, conflicts=conflicts, safepoint=safepoint, disjoint=()))
 
-    def marked(self, body: Sequence[ir.Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
-        """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
+    def marked(self, body: Sequence[ir.Stmt], outer: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
+        """The statements of a loop, or of a branch in it, with what there is in them noted in `outer`."""
         result: list[ir.Stmt] = []
         begun: list[ir.Var] = []
         for stmt in body:
             if isinstance(stmt, ir.Store):
-                found.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
+                outer.accesses.append(Access(stmt.buffer, stmt.index, values, sizes))
             for expr in visit.expressions(stmt):
-                found.accesses.extend(
+                outer.accesses.extend(
                     Access(part.buffer, part.index, values, sizes)
                     for part in ir.subexpressions(expr)
                     if isinstance(part, ir.Load) and part.buffer in self.stored
@@ -131,63 +131,63 @@ class _Nest:
             match stmt:
                 case ir.Loop():
                     inner = self.mark(stmt, values.new_child(), sizes)
-                    found.accesses.extend(inner.accesses)
-                    found.names.update(inner.names)
-                    found.sets.update(inner.sets)
-                    found.is_plain = found.is_plain and inner.is_plain
-                    found.safepoint = found.safepoint or inner.safepoint
+                    outer.accesses.extend(inner.accesses)
+                    outer.names.update(inner.names)
+                    outer.sets.update(inner.sets)
+                    outer.is_plain = outer.is_plain and inner.is_plain
+                    outer.safepoint = outer.safepoint or inner.safepoint
                     stmt = inner.loop
                 case ir.If():
-                    stmt = visit.map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
+                    stmt = visit.map_bodies(stmt, lambda branch: self.marked(branch, outer, values.new_child(), sizes))
                 case ir.Let(var, value):
-                    found.names.add(var)
+                    outer.names.add(var)
                     if var.dtype == ir.INDEX:
                         values[var] = value
                 case ir.Set(var):
-                    found.names.add(var)
-                    found.sets[var] = None
+                    outer.names.add(var)
+                    outer.sets[var] = None
                     if var not in self.begun:
                         self.begun.add(var)
                         begun.append(var)
                 case ir.Check() | ir.Invoke() | ir.Launch():
-                    found.is_plain = False
+                    outer.is_plain = False
             result.append(stmt)
         self.begun.difference_update(begun)
         return tuple(result)
 
     def conflicts(self, var: ir.Var, inside: _Marked) -> tuple[ir.Buffer, ...]:
         """The buffers of which iterations have no regions of their own."""
-        found: dict[ir.Buffer, set[Region]] = {}
+        common: dict[ir.Buffer, set[Region]] = {}
         written = {stmt.buffer for stmt in visit.statements(inside.loop.body) if isinstance(stmt, ir.Store)}
         written.difference_update(inside.loop.disjoint)
         for each in inside.accesses:
-            if each.buffer in written and found.get(each.buffer, True):
+            if each.buffer in written and common.get(each.buffer, True):
                 scope = Scope(var, each.values, each.sizes, inside.names, self.names, self.sets)
                 regions = {*scope.regions(each.index)}
-                found[each.buffer] = found.get(each.buffer, regions) & regions
-        return tuple(buffer for buffer, regions in found.items() if not regions)
+                common[each.buffer] = common.get(each.buffer, regions) & regions
+        return tuple(buffer for buffer, regions in common.items() if not regions)
 
 
 def accumulations(variables: Collection[ir.Var], loop: ir.Loop) -> dict[ir.Var, operators.Operator | None]:
     """For each of the scalars that a loop sets, the step that combines its values of two parts of the loop, or None
     where the loop uses it otherwise."""
-    found: dict[ir.Var, operators.Operator | None] = dict.fromkeys(variables)
+    ops: dict[ir.Var, operators.Operator | None] = dict.fromkeys(variables)
     refused: set[ir.Var] = set()
     for stmt in visit.statements(loop.body):
         reads: Counter[ir.Var] = Counter()
         for expr in visit.expressions(stmt):
-            count_reads(expr, found, reads)
-        target = stmt.var if isinstance(stmt, ir.Set) and stmt.var in found else None
+            count_reads(expr, ops, reads)
+        target = stmt.var if isinstance(stmt, ir.Set) and stmt.var in ops else None
         refused.update(var for var in reads if var != target)
         match stmt:
             case ir.Set(var, ir.Apply(op, (first, *_))) if var is target:
-                known = op.accumulates and found[var] in (None, op)
+                known = op.accumulates and ops[var] in (None, op)
                 if not known or first != var or reads[var] > 1:
                     refused.add(var)
-                found[var] = op
+                ops[var] = op
             case ir.Set(var) if var is target:
                 refused.add(var)
-    return {var: None if var in refused else op for var, op in found.items()}
+    return {var: None if var in refused else op for var, op in ops.items()}
 
 
 def count_reads(expr: ir.Expr, variables: Collection[ir.Var], reads: Counter[ir.Var]) -> None:
@@ -306,26 +306,26 @@ class Scope:
     def scaled(self, inner: ir.Expr, size: ir.Expr) -> Iterator[Region]:
         """The ways in which inner * size is built."""
         if self.is_size(size):
-            for found in self.regions(inner):
-                yield (*found, ("*", self.resolve(size)))
+            for region in self.regions(inner):
+                yield (*region, ("*", self.resolve(size)))
 
     def shifted(self, inner: ir.Expr, constant: ir.Expr) -> Iterator[Region]:
         """The ways in which inner + constant is built: several constants are one, in whatever order they are added."""
         added = terms(ir.rebuild(constant, self.value))
-        for found in self.regions(inner):
+        for region in self.regions(inner):
             total = Counter(added)
-            if found and found[-1][0] == "+":
-                total.update(dict(found[-1][1]))  # type: ignore[call-overload]
-                found = found[:-1]
-            yield (*found, ("+", frozenset(total.items())))
+            if region and region[-1][0] == "+":
+                total.update(dict(region[-1][1]))  # type: ignore[call-overload]
+                region = region[:-1]
+            yield (*region, ("+", frozenset(total.items())))
 
     def value(self, name: ir.Expr) -> ir.Expr | None:
         """The value of a name that is given in the nest, where that is the same wherever it is written. A name given
         before is a size like any other: with those that it is made of it may be long."""
-        found = self.values.get(name) if isinstance(name, ir.Var) and name in self.inside else None
-        if found is None or any(isinstance(part, ir.Load) or part in self.sets for part in ir.subexpressions(found)):
+        bound = self.values.get(name) if isinstance(name, ir.Var) and name in self.inside else None
+        if bound is None or any(isinstance(part, ir.Load) or part in self.sets for part in ir.subexpressions(bound)):
             return None
-        return ir.rebuild(found, self.value)
+        return ir.rebuild(bound, self.value)
 
 
 def terms(total: ir.Expr) -> Counter[ir.Expr]:

@@ -76,7 +76,7 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
         return None
     length = ir.length_of_blocks(loop.size)
     if length is None:
-        found = Pass(loop.size, loop.body, loop.var, safepoint=loop.safepoint)
+        rows = Pass(loop.size, loop.body, loop.var, safepoint=loop.safepoint)
     else:
         inner = [place for place, stmt in enumerate(loop.body) if isinstance(stmt, ir.Loop)]
         if len(inner) != 1:
@@ -86,12 +86,12 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
         if iterations.size != ir.iterations_in_block(length, loop.var):
             return None
         before, after = loop.body[: inner[0]], loop.body[inner[0] + 1 :]
-        found = Pass(length, iterations.body, iterations.var, loop.var, before, after)
-    outside = (*found.before, *found.after)
+        rows = Pass(length, iterations.body, iterations.var, loop.var, before, after)
+    outside = (*rows.before, *rows.after)
     if not all(isinstance(stmt, ir.Let | ir.Set | ir.Note) for stmt in outside) or visit.read_buffers(outside):
         return None
-    elements = all(isinstance(stmt, ir.Let | ir.Set | ir.Store | ir.Note) for stmt in found.iteration)
-    return found if elements and adds_up(found.iteration) else None
+    elements = all(isinstance(stmt, ir.Let | ir.Set | ir.Store | ir.Note) for stmt in rows.iteration)
+    return rows if elements and adds_up(rows.iteration) else None
 
 
 def adds_up(iteration: Sequence[ir.Stmt]) -> bool:

@@ -109,12 +109,12 @@ def find_parts(
         parts = {place: part for place, part in parts.items() if part.shares is not None or is_large(part.body)}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
-    found = {(*within, place): part for place, part in parts.items() if place not in around}
+    inside = {(*within, place): part for place, part in parts.items() if place not in around}
     for place in around:
         for number, inner in enumerate(visit.bodies(body[place])):
             of_branch = are_many and isinstance(body[place], ir.If)
-            found |= find_parts(inner, always, known, (*within, place, number), of_branch)
-    return found
+            inside |= find_parts(inner, always, known, (*within, place, number), of_branch)
+    return inside
 
 
 def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:

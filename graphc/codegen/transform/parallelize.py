@@ -141,7 +141,7 @@ def stream_of(loop: ir.Loop, work: ir.Expr, read: Collection[ir.Buffer]) -> Stre
     places: dict[ir.Buffer, set[ir.Expr]] = {}
     for each in touched:
         places.setdefault(each.buffer, set()).add(resolved(each.index, values))
-    along = [buffer for buffer, found in places.items() if found == {loop.var}]
+    along = [buffer for buffer, indices in places.items() if indices == {loop.var}]
     filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, ir.Store)}
     results = [buffer for buffer in along if buffer in filled and buffer not in read]
     sources = [buffer for buffer in along if buffer not in filled]

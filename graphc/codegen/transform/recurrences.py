@@ -48,8 +48,8 @@ def _has_tree(stmt: ir.Stmt) -> bool:
     """True where a statement stores or names a value that has several minima, or several maxima."""
     if not isinstance(stmt, ir.Let | ir.Set | ir.Store):
         return False
-    found = [part.op for part in ir.subexpressions(stmt.value) if isinstance(part, ir.Apply) and part.op in EXTREMES]
-    return len(found) > len({*found})
+    extremes = [part.op for part in ir.subexpressions(stmt.value) if isinstance(part, ir.Apply) and part.op in EXTREMES]
+    return len(extremes) > len({*extremes})
 
 
 class _Recurrence:
@@ -124,13 +124,13 @@ class _Recurrence:
 def carried(loop: ir.Loop) -> set[ir.Var]:
     """The scalars that an iteration reads before it sets them."""
     changing = {stmt.var for stmt in visit.statements(loop.body) if isinstance(stmt, ir.Set)}
-    found: set[ir.Var] = set()
+    variables: set[ir.Var] = set()
     for stmt in loop.body if changing else ():
         read = visit.all_expressions([stmt])
-        found.update(part for part in read if isinstance(part, ir.Var) and part in changing)
+        variables.update(part for part in read if isinstance(part, ir.Var) and part in changing)
         if isinstance(stmt, ir.Set):
             changing.discard(stmt.var)
-    return found
+    return variables
 
 
 def _under_number(expr: ir.Apply, op: operators.Operator) -> int | None:

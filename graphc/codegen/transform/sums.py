@@ -68,10 +68,10 @@ def _additions(loop: ir.Loop) -> tuple[ir.Stmt, ...]:
         if step is None:
             return ()
         for term in (visit.replace_vars(term, values) for term in terms):
-            found = _chosen(term, loop.var, step)
-            if found is None or not stored.isdisjoint(visit.read_buffers([ir.Let(loop.var, term)])):
+            chosen = _chosen(term, loop.var, step)
+            if chosen is None or not stored.isdisjoint(visit.read_buffers([ir.Let(loop.var, term)])):
                 return ()
-            place, value, factors = found
+            place, value, factors = chosen
             finite |= dict.fromkeys(factors)
             by_place.setdefault(place, []).append(_addition(stmt, step, value, {**values, loop.var: place}))
             order = [*by_place].index(place)
@@ -188,8 +188,8 @@ def _zero(expr: ir.Expr, condition: ir.Expr, neutral: Sequence[str]) -> Factors 
 
 def _all(parts: Sequence[Factors | None]) -> Factors | None:
     """The union of what all parts ask for; None where one asks for something else."""
-    found = [part for part in parts if part is not None]
-    return NOTHING.union(*found) if len(found) == len(parts) else None
+    factors = [part for part in parts if part is not None]
+    return NOTHING.union(*factors) if len(factors) == len(parts) else None
 
 
 def _where_true(expr: ir.Expr, condition: ir.Expr) -> ir.Expr:
@@ -246,18 +246,20 @@ def narrow_sums(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> Narrowe
     narrow: dict[ir.Buffer, ir.Buffer] = {}
     changed: dict[ir.Buffer, ir.Buffer] = {}
     candidates = [narrow_targets(stmt) if isinstance(stmt, ir.Loop) else [] for stmt in body]
-    loops = [(stmt, found) for stmt, found in zip(body, candidates, strict=True) if isinstance(stmt, ir.Loop)]
-    wide = {buffer for loop, found in loops for buffer in added_into(loop, targets_of(loop)) if buffer not in found}
+    loops = [(stmt, targets) for stmt, targets in zip(body, candidates, strict=True) if isinstance(stmt, ir.Loop)]
+    wide = {buffer for loop, targets in loops for buffer in added_into(loop, targets_of(loop)) if buffer not in targets}
     wide.update(buffer for stmt in body if isinstance(stmt, ir.If) for buffer in targets_of(stmt))
     for stmt, some in zip(body, candidates, strict=True):
-        found = {buffer: target for buffer, target in targets_of(stmt).items() if buffer in some and buffer not in wide}
-        if not isinstance(stmt, ir.Loop) or not found:
+        targets = {
+            buffer: target for buffer, target in targets_of(stmt).items() if buffer in some and buffer not in wide
+        }
+        if not isinstance(stmt, ir.Loop) or not targets:
             result.append(stmt)
             continue
-        partials = {b: ir.Buffer(fresh("few_rows"), "float32", True, target.length) for b, target in found.items()}
+        partials = {b: ir.Buffer(fresh("few_rows"), "float32", True, target.length) for b, target in targets.items()}
         result.append(by_blocks(stmt, partials, fresh))
         for buffer, few in partials.items():
-            changed[buffer] = replace(buffer, target=replace(found[buffer], pays=ir.ONE))
+            changed[buffer] = replace(buffer, target=replace(targets[buffer], pays=ir.ONE))
             narrow[few] = changed[buffer]
     return Narrowed(visit.moved_buffers(result, {old: (new, ir.ZERO) for old, new in changed.items()}), narrow, changed)
 

@@ -405,13 +405,13 @@ def may_carry(indices: Collection[ir.Expr]) -> bool:
 def first_read(body: Sequence[ir.Stmt]) -> set[ir.Buffer]:
     """The buffers of which an iteration reads an element that it has not written for certain."""
     written: set[Element] = set()
-    found: set[ir.Buffer] = set()
+    buffers: set[ir.Buffer] = set()
     for stmt in body:
         loads = (part for part in visit.all_expressions([stmt]) if isinstance(part, ir.Load))
-        found.update(part.buffer for part in loads if (part.buffer, part.index) not in written)
+        buffers.update(part.buffer for part in loads if (part.buffer, part.index) not in written)
         if isinstance(stmt, ir.Store):
             written.add((stmt.buffer, stmt.index))
-    return found
+    return buffers
 
 
 def with_scalars(stmt: ir.Stmt, carries: Mapping[Element, ir.Var]) -> ir.Stmt:
@@ -434,6 +434,6 @@ def in_scalars(loop: ir.Loop, carries: Mapping[Element, ir.Var]) -> ir.Loop:
                 return replace(stmt, body=tuple(map(changed, stmt.body)), conflicts=None)
         return stmt
 
-    found = with_scalars(changed(loop), carries)
-    assert isinstance(found, ir.Loop)
-    return found
+    scalar_loop = with_scalars(changed(loop), carries)
+    assert isinstance(scalar_loop, ir.Loop)
+    return scalar_loop

@@ -59,7 +59,7 @@ def call_in_parts(
     results = []
     for first in range(0, lanes, at_once):
         some = lanes_from(first, at_once)
-        parts = [builder.shuffle_vector(given, given, some) for given in arguments]
+        parts = [builder.shuffle_vector(argument, argument, some) for argument in arguments]
         results.append(builder.call(function, [*parts, *fixed]))
     if not isinstance(results[0].type, ir.LiteralStructType):
         return join_vectors(builder, results)
@@ -379,10 +379,10 @@ def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Float:
 
     if not isinstance(index.value.type, ir.VectorType):
         return Float(index.block, load(index.value))
-    found = index.block.real(0.0).value
+    entries = index.block.real(0.0).value
     for lane in map(ir.IntType(32), range(index.value.type.count)):
-        found = builder.insert_element(found, load(builder.extract_element(index.value, lane)), lane)
-    return Float(index.block, found)
+        entries = builder.insert_element(entries, load(builder.extract_element(index.value, lane)), lane)
+    return Float(index.block, entries)
 
 
 def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:

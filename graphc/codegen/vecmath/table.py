@@ -89,20 +89,20 @@ Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
 
 def portable_log(x: Float) -> Float:
     """The natural logarithm, 1 ulp."""
-    found: Float = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
-    return found
+    result: Float = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
+    return result
 
 
 def portable_exp(x: Float) -> Float:
     """e**x, 2 ulp."""
-    found: Float = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
-    return found
+    result: Float = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
+    return result
 
 
 def portable_arccos(x: Float) -> Float:
     """The inverse cosine, 3 ulp."""
-    found: Float = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
-    return found
+    result: Float = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
+    return result
 
 
 def normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
@@ -206,13 +206,13 @@ def _looped_words(
     before, body, after = builder.block, builder.append_basic_block("round"), builder.append_basic_block("rounds_done")
     builder.branch(body)
     builder.position_at_end(body)
-    step, *given = (builder.phi(each.type) for each in (F64.integer(0), *begins))
-    keys = [repeated(builder, each, index.type.count) for each in given[4:]] if is_one else given[4:]
-    words = philox_round(builder, given[:4], keys, number)
-    bumped = [builder.add(each, of_key(bump)) for each, bump in zip(given[4:], PHILOX_BUMPS, strict=True)]
+    step, *phis = (builder.phi(each.type) for each in (F64.integer(0), *begins))
+    keys = [repeated(builder, each, index.type.count) for each in phis[4:]] if is_one else phis[4:]
+    words = philox_round(builder, phis[:4], keys, number)
+    bumped = [builder.add(each, of_key(bump)) for each, bump in zip(phis[4:], PHILOX_BUMPS, strict=True)]
     following = builder.add(step, F64.integer(1))
     ends = (following, *words, *bumped)
-    for phi, begin, end in zip((step, *given), (F64.integer(0), *begins), ends, strict=True):
+    for phi, begin, end in zip((step, *phis), (F64.integer(0), *begins), ends, strict=True):
         phi.add_incoming(begin, before)
         phi.add_incoming(end, body)
     builder.cbranch(builder.icmp_unsigned("<", following, F64.integer(PHILOX_ROUNDS)), body, after)
@@ -255,10 +255,10 @@ SYMBOL = re.compile(r"gc_([a-z0-9_]+?)_(f32|f64)(_relaxed)?(?:_([vxc])(\d+))?")
 
 def read_symbol(text: str) -> Symbol | None:
     """The meaning of a name; None for that of another function."""
-    found = SYMBOL.fullmatch(text)
-    if found is None or not any(found[1] in names for names in (VECTOR_MATH, TOGETHER, COUNTED)):
+    match = SYMBOL.fullmatch(text)
+    if match is None or not any(match[1] in names for names in (VECTOR_MATH, TOGETHER, COUNTED)):
         return None
-    name, format, relaxed, kind, lanes = found.groups()
+    name, format, relaxed, kind, lanes = match.groups()
     out_of_line, in_order = kind in ("x", "c"), kind == "c"
     return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), out_of_line, in_order)
 
@@ -311,12 +311,12 @@ def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> 
     With `has_fma` false the code multiplies and adds in two steps; `widths` are the bits of the vectors that loops
     around it that are not written over vectors may have.
     """
-    called = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
+    used = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
     for function in list(module.functions):
         symbol = read_symbol(function.name)
         if symbol is None or symbol.out_of_line or not function.is_declaration:
             continue
-        if function in called:
+        if function in used:
             fill(function, has_fma, widths)
         else:
             remove_global(module, function.name)
@@ -455,10 +455,10 @@ def define_in_order(module: ir.Module, symbol: Symbol) -> None:
     """The function of counters that follow on one another, of which the first is given, and where the numbers go: from
     an even one on, two of each block. That has vectors as long as may be, so no vector comes or goes in registers."""
     function = refer_in_order(module, symbol)
-    to, *given = function.args
+    to, *args = function.args
     entry, even, odd = map(function.append_basic_block, ("entry", "even", "odd"))
     builder = ir.IRBuilder(entry)
-    builder.cbranch(builder.trunc(given[0], ir.IntType(1)), odd, even)
+    builder.cbranch(builder.trunc(args[0], ir.IntType(1)), odd, even)
     paired = ir.Function(module, function.type.pointee, f"{symbol}_paired")
     paired.linkage = "internal"
     for attribute in ("noinline", "nounwind"):
@@ -469,10 +469,10 @@ def define_in_order(module: ir.Module, symbol: Symbol) -> None:
     keep_vector(within, in_order(symbol.name, block, *paired.args[1:]), paired.args[0])
     within.ret_void()
     builder.position_at_end(even)
-    builder.call(paired, [to, *given])
+    builder.call(paired, [to, *args])
     builder.ret_void()
     builder.position_at_end(odd)
-    begun, *rest = (repeated(builder, each, symbol.lanes) for each in given)
+    begun, *rest = (repeated(builder, each, symbol.lanes) for each in args)
     counters = builder.add(begun, ir.Constant(begun.type, [*range(symbol.lanes)]))
     single = declare(module, replace(symbol, in_order=False, lanes=min(symbol.lanes, VECTORS * one_vector(F64))))
     keep_vector(builder, call_in_parts(builder, single, [counters, *rest]), to)
@@ -506,7 +506,7 @@ def define(module: ir.Module, symbol: Symbol) -> ir.Function:
         fill(function, has_fma(), vector_widths())
         return function
     builder = ir.IRBuilder(function.append_basic_block())
-    called = define(module, replace(symbol, lanes=vector if lanes == 1 else pair))
+    callee = define(module, replace(symbol, lanes=vector if lanes == 1 else pair))
     call = call_for_one if lanes == 1 else call_in_parts
-    builder.ret(call(builder, called, function.args))
+    builder.ret(call(builder, callee, function.args))
     return function

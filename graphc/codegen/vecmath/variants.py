@@ -82,22 +82,22 @@ def define_guarded(
     function = define_pure(module, symbol, type, 2)
     builder = ir.IRBuilder(function.append_basic_block())
     slow, common = function.append_basic_block("slow"), function.append_basic_block("common")
-    found = needs(builder, function.args[0])
-    builder.cbranch(find_any(builder, found), slow, common)
+    condition = needs(builder, function.args[0])
+    builder.cbranch(find_any(builder, condition), slow, common)
     builder.position_at_end(common)
     builder.ret(function.args[1])
     builder.position_at_end(slow)
-    return builder, found
+    return builder, condition
 
 
 def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
     """A function of vectors for single numbers, each beside zeros, which no guard finds rare."""
     zeros = ir.Constant(function.args[0].type, None)
     vectors = [builder.insert_element(zeros, argument, LANE(0)) for argument in arguments]
-    found = builder.call(function, vectors)
-    if not isinstance(found.type, ir.LiteralStructType):
-        return builder.extract_element(found, LANE(0))
-    parts = (builder.extract_value(found, place) for place in range(len(found.type.elements)))
+    result = builder.call(function, vectors)
+    if not isinstance(result.type, ir.LiteralStructType):
+        return builder.extract_element(result, LANE(0))
+    parts = (builder.extract_value(result, place) for place in range(len(result.type.elements)))
     return as_struct(builder, [builder.extract_element(part, LANE(0)) for part in parts])
 
 
@@ -153,13 +153,13 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, format: F
         return builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
 
     builder, below = define_guarded(module, symbol, vector_of(format.type, lanes), is_negative)
-    given = builder.function.args
+    args = builder.function.args
     wide = cold.args[0].type
     if lanes > wide.count:
-        result = call_in_parts(builder, cold, given)
+        result = call_in_parts(builder, cold, args)
     else:
-        result = _take(builder, builder.call(cold, [_extend(builder, value, wide) for value in given]), lanes)
-    builder.ret(builder.select(below, result, given[1]))
+        result = _take(builder, builder.call(cold, [_extend(builder, value, wide) for value in args]), lanes)
+    builder.ret(builder.select(below, result, args[1]))
     return builder.function
 
 

@@ -50,7 +50,7 @@ class Around:
 def lay_abreast(function: ir.Function, flow: Flow) -> set[ir.Block]:
     """Write the `abreast` loops of a function over vectors; returns their blocks, which are not to be touched any more:
     a loop that has no form for vectors stays as it is, and its rows are too short for another."""
-    found = set[ir.Block]()
+    laid = set[ir.Block]()
     for first, blocks in blocks_of_loops(function, flow).items() if flow.abreast else ():
         head = first
         while len(targets(head)) == 1:  # a long loop has a block before
@@ -58,13 +58,13 @@ def lay_abreast(function: ir.Function, flow: Flow) -> set[ir.Block]:
         counters = {each.operands[0] for each in head.instructions if isinstance(each, ir.LoadInstr)}
         if not any(flow.stored.get(counter) in flow.abreast for counter in counters):
             continue
-        found |= blocks
+        laid |= blocks
         around = read_around(head, [block for block in function.blocks if block in blocks])
         if around is not None:
             lanes = _Lanes(around)
             if lanes.are_known():
                 lanes.write()
-    return found
+    return laid
 
 
 def read_around(head: ir.Block, blocks: Sequence[ir.Block]) -> Around | None:

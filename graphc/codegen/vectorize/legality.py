@@ -203,13 +203,13 @@ class LoopBody:
         stride, which follow from the index."""
         wanted: list[Value] = [each.term for each in self.reductions.values()]
         wanted += [each for each in self.accesses if isinstance(each, ir.StoreInstr)]
-        found = set()
+        live = set()
         while wanted:
             value = wanted.pop()
-            if value in self.operands and value not in found:
-                found.add(value)
+            if value in self.operands and value not in live:
+                live.add(value)
                 wanted += self.operands[value][: -1 if self.accesses.get(value) else None]
-        return [each for each in self.operands if each in found]
+        return [each for each in self.operands if each in live]
 
 
 def is_copy(body: LoopBody) -> bool:
@@ -325,9 +325,9 @@ class Reader:
 
     def add(self, each: ir.Instruction, operands: Sequence[Value]) -> None:
         self.operands[each] = operands
-        for found in (self.varying, self.from_memory):
-            if not found.isdisjoint(operands):
-                found.add(each)
+        for dependent in (self.varying, self.from_memory):
+            if not dependent.isdisjoint(operands):
+                dependent.add(each)
 
     def read_name(self, each: ir.Instruction, *operands: Value) -> bool:
         """Read a load or a store of a local name."""
@@ -392,10 +392,10 @@ class Reader:
                 return None
             if isinstance(each, ir.StoreInstr):
                 written[base] = key
-        found = dict[ir.Instruction, Columns]()
+        columns = dict[ir.Instruction, Columns]()
         for (_, _, stride, _), members in places.items():
-            found |= columns_of(stride, members)
-        return found
+            columns |= columns_of(stride, members)
+        return columns
 
     def sum_of(self, value: Value) -> tuple[int, dict[Value, int]]:
         """A whole number as a sum: a number, and how often each other value is in it."""
@@ -416,15 +416,15 @@ class Reader:
 
 def columns_of(stride: int, members: dict[ir.Instruction, int]) -> dict[ir.Instruction, Columns]:
     """The columns of accesses whose places differ by numbers, in the order of the body: those of each row together."""
-    found = dict[ir.Instruction, Columns]()
+    columns = dict[ir.Instruction, Columns]()
     ordered = sorted(members, key=lambda each: members[each])
     while ordered:
         first = ordered[0]
         places = {each: members[each] - members[first] for each in ordered if members[each] - members[first] < stride}
         last = next(each for each in reversed(members) if each in places)
-        found |= dict.fromkeys(places, Columns(stride, places, last))
+        columns |= dict.fromkeys(places, Columns(stride, places, last))
         ordered = ordered[len(places) :]
-    return found
+    return columns
 
 
 def term_of(operands: Sequence[Value], slot: ir.AllocaInstr) -> Value:

@@ -139,7 +139,7 @@ def has_loops(function: ir.Function) -> bool:
 
 def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:
     """The blocks that branch back, by the first block of their loop: a search in depth."""
-    found: dict[ir.Block, list[ir.Block]] = {}
+    latches: dict[ir.Block, list[ir.Block]] = {}
     open, seen = {function.entry_basic_block}, {function.entry_basic_block}
     path = [(function.entry_basic_block, iter(targets(function.entry_basic_block)))]
     while path:
@@ -149,12 +149,12 @@ def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:
             open.discard(block)
             path.pop()
         elif target in open:
-            found.setdefault(target, []).append(block)
+            latches.setdefault(target, []).append(block)
         elif target not in seen:
             open.add(target)
             seen.add(target)
             path.append((target, iter(targets(target))))
-    return found
+    return latches
 
 
 def _blocks_between(first: ir.Block, last: Sequence[ir.Block], flow: Flow) -> set[ir.Block]:

@@ -208,13 +208,13 @@ def vectorize_function(function: ir.Function) -> bool:
     done = lay_abreast(function, flow)
     for branch in back_branches(function, done):
         set_properties(branch, [IS_VECTORIZED, NO_UNROLL])
-    others = {first: found for first, found in innermost(function, flow).items() if first not in done}
+    others = {first: inner for first, inner in innermost(function, flow).items() if first not in done}
     for loop in list(loops_of(function)):
         if loop.body in done:
             continue
-        found = others.pop(loop.header[0], Innermost({*loop.header, loop.body}, is_nested=False))
-        if not vectorize_loop(loop, flow, found.is_nested):
-            left = left or may_vectorize(found.blocks)
+        inner = others.pop(loop.header[0], Innermost({*loop.header, loop.body}, is_nested=False))
+        if not vectorize_loop(loop, flow, inner.is_nested):
+            left = left or may_vectorize(inner.blocks)
     return not (left or any(may_vectorize(other.blocks) for other in others.values()))
 
 

@@ -531,8 +531,8 @@ def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence
 
 
 def declare(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-    found = module.globals.get(name)
-    return found if found is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
+    declared = module.globals.get(name)
+    return declared if declared is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
 def lanes_of(value: ir.Value) -> int:
