@@ -15,7 +15,8 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, floating, is_float, is_inexact, promote
 from graphc.errors import GraphValueError
-from graphc.ir.node import FUNCTIONS, OPS, Complex, Node, describe, make, pair
+from graphc.ir.node import FUNCTIONS, INPUT, OPS, SHARED, Complex, Node, describe, make, pair
+from graphc.ir.source_lines import TRACE
 from graphc.ops import (
     scalar as _table,  # fills FUNCTIONS
     shape as layout,
@@ -132,12 +133,14 @@ def cast(x: Any, dtype: Any) -> Node:
 
 
 def copy(x: Any, name: str | None = None) -> Node:
-    """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
+    """A value equal to `x` that has this name. Without one it is `x` itself, as nodes never change; of an input or a
+    shared variable another one, whose name and attributes a program may set without those of the variable."""
     node = as_node(x)
-    if name is None:
+    if name is None and (TRACE.depth or node.op not in (INPUT, SHARED)):
         return node
-    copied = checked(node, (), name)
-    copied.name = name
+    copied = checked(node, (), name or "copy")
+    if name is not None:
+        copied.name = name
     return copied
 
 

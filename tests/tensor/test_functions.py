@@ -1072,7 +1072,9 @@ def test_what_is_known_while_a_graph_is_built() -> None:
     assert T.broadcast_shapes((2, 1), (3,)) == (2, 3)
     assert T.isrealobj(x) and not T.iscomplexobj(x)
     assert T.scalar_from_tensor(x.sum()) is x.sum() and T.newaxis is None and T.s_[1:, 0] == np.s_[1:, 0]
-    assert x.copy(name="named").name == "named" and x.copy() is x
+    assert x.copy(name="named").name == "named" and (x + 1).copy() is x + 1
+    (copied := x.copy()).name = "other"
+    assert x.name == "x" and T.grad(copied.sum(), x).eval({x: S}, mode="interpreted").sum() == S.size
     path, text = T.einsum_path("ij,jk,kl,l->i", S, S, S, S[0])
     assert path == ["einsum_path", (2, 3), (1, 2), (0, 1)] and text.startswith("complete contraction")
 
