@@ -30,6 +30,7 @@ from graphc.startup.versions import VERSION, warn_of_versions
 HOOKS.modules = {
     "pairs": "graphc.ops.pairs",
     "complexes": "graphc.tensor.linalg.complexes",
+    "orders": "graphc.tensor.orders",
     "absent": "graphc.theano.paths",
     "array_function": "graphc.tensor.dispatch",
     "at": "graphc.control.updates",

@@ -376,8 +376,12 @@ def _hermitian(x: Node) -> Node:
 def _of_blocks(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
     (x,) = args
     n = x.type.shape[-1]
-    made = make(op, (embedded(_hermitian(x) if op.name == "cholesky" else x),), attrs)
-    whole = reshape(made, (*x.type.shape[:-2], n, 2, n, 2))
+    return unembedded(make(op, (embedded(_hermitian(x) if op.name == "cholesky" else x),), attrs), n, n)
+
+
+def unembedded(made: Node, n: Size, m: Size) -> Node:
+    """The matrices (..., n, m) whose `embedded` ones are given."""
+    whole = reshape(made, (*made.type.shape[:-2], n, 2, m, 2))
     return pair(*(whole.part((..., place, slice(None), 0)) for place in (0, 1)))
 
 
@@ -387,6 +391,11 @@ def _each_second(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
     count = sizes.minimum(*x.type.shape[-2:])
     made = make(op, (embedded(_hermitian(x) if op.name == "eigvalsh" else x),), attrs)
     return reshape(made, (*made.type.shape[:-1], count, 2)).part((..., 0))
+
+
+def _by_order(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
+    made: Node = HOOKS.orders.FUNCTIONS[op.name](*args, **attrs)
+    return made
 
 
 RULES: dict[str, Callable[[Op, Sequence[Node], Attributes], Node]] = {
@@ -402,6 +411,9 @@ RULES: dict[str, Callable[[Op, Sequence[Node], Attributes], Node]] = {
     "triangular_solve": _solved_triangle,
     **dict.fromkeys(("inverse", "cholesky"), _of_blocks),
     **dict.fromkeys(("eigvalsh", "svdvals"), _each_second),
+    **dict.fromkeys(
+        "argmax argmin argsort lexorder max min searchsorted_left searchsorted_right sort".split(), _by_order
+    ),
 }
 """The meaning of ops that are none of elements, by name."""
 
@@ -584,24 +596,54 @@ def _roots(x: Node) -> tuple[Node, Node]:
     return sqrt(pair(_sub(1, a), _neg(b))), sqrt(pair(_add(1, a), b))
 
 
+def _far(x: Node, near: Node, of_far: Callable[[Node, Node], tuple[Node, Node]]) -> Node:
+    """A function near 0 and, of the directions of numbers with an infinite part, far from it: C99's values. A direction
+    has parts of sizes 0 and 1."""
+    infinite = [_op("isinf")(part) for part in x.args]
+    directions = [
+        _where(_equal(part, part), _copysign(_where(is_far, literal(1, part.type.dtype), 0), part), part)
+        for is_far, part in zip(infinite, x.args, strict=True)
+    ]
+    return _choose(_or(*infinite), pair(*of_far(*directions)), near)
+
+
+def _finite(x: Node) -> Node:
+    """Numbers, with 0 in place of those with an infinite part."""
+    is_far = _or(*(_op("isinf")(part) for part in x.args))
+    return pair(*(_where(is_far, literal(0, part.type.dtype), part) for part in x.args))
+
+
+def _infinite(sign: Node) -> Node:
+    return _copysign(np.inf, sign)
+
+
 def arcsin(x: Node) -> Node:
     """Kahan's formula, as the other inverses."""
-    left, right = _roots(x)
-    return pair(_atan2(x.args[0], real_of(mul(left, right))), _op("arcsinh")(imag_of(mul(conj(left), right))))
+    near = _finite(x)
+    left, right = _roots(near)
+    made = pair(_atan2(near.args[0], real_of(mul(left, right))), _op("arcsinh")(imag_of(mul(conj(left), right))))
+    return _far(x, made, lambda a, b: (_atan2(a, _abs(b)), _infinite(x.args[1])))
 
 
 def arccos(x: Node) -> Node:
-    left, right = _roots(x)
-    return pair(_mul(2, _atan2(left.args[0], right.args[0])), _op("arcsinh")(imag_of(mul(conj(right), left))))
+    left, right = _roots(_finite(x))
+    made = pair(_mul(2, _atan2(left.args[0], right.args[0])), _op("arcsinh")(imag_of(mul(conj(right), left))))
+    return _far(x, made, lambda a, b: (_atan2(_abs(b), a), _neg(_infinite(x.args[1]))))
 
 
 def arccosh(x: Node) -> Node:
-    a, b = x.args
+    a, b = _finite(x).args
     left, right = sqrt(pair(_sub(a, 1), b)), sqrt(pair(_add(a, 1), b))
-    return pair(_op("arcsinh")(real_of(mul(conj(left), right))), _mul(2, _atan2(left.args[1], right.args[0])))
+    made = pair(_op("arcsinh")(real_of(mul(conj(left), right))), _mul(2, _atan2(left.args[1], right.args[0])))
+    return _far(x, made, lambda a, b: (_abs(_infinite(a)), _atan2(b, a)))
 
 
 def arctanh(x: Node) -> Node:
+    near = _near_arctanh(_finite(x))
+    return _far(x, near, lambda a, b: (_copysign(0.0, a), _where(_equal(b, b), _copysign(np.pi / 2, b), b)))
+
+
+def _near_arctanh(x: Node) -> Node:
     a, b = x.args
     to_one, square = _sub(1, a), _mul(b, b)
     above = _mul(4, a)
@@ -643,10 +685,14 @@ def _choose(mask: Node, x: Node, y: Node) -> Node:
 
 
 def sign(x: Node) -> Node:
-    """x / abs(x), and 0 of 0."""
+    """x / abs(x), 0 of 0, and a direction of a number with one infinite part."""
     size = absolute(x)
     is_zero = _equal(size, 0)
-    return pair(*(_div(part, _where(is_zero, 1, size)) for part in x.args))
+    made = pair(*(_div(part, _where(is_zero, 1, size)) for part in x.args))
+    first, second = (_op("isinf")(part) for part in x.args)
+    is_one = _op("not_equal")(first, second)
+    far = [_where(is_far, _copysign(1, part), 0) for is_far, part in zip((first, second), x.args, strict=True)]
+    return _choose(is_one, pair(*far), made)
 
 
 def equal(x: Node, y: Node) -> Node:

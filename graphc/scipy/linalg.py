@@ -25,7 +25,7 @@ from graphc.scipy.named import offer
 from graphc.startup.hooks import nearest
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.creation import arange, eye, zeros_like
-from graphc.tensor.elementary import abs, maximum, where
+from graphc.tensor.elementary import abs, conj, maximum, where
 from graphc.tensor.indexing import flip, set_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.products import diag, matmul
@@ -197,9 +197,9 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
 def pinvh(
     a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False, check_finite: bool = True
 ) -> Any:
-    """`pinv` of a symmetric matrix, of which one triangle is read."""
-    turned = as_node(a) if lower else matrix_transpose(a)
-    symmetric = matrices.tril(turned) + matrix_transpose(matrices.tril(turned, -1))
+    """`pinv` of a symmetric or Hermitian matrix, of which one triangle is read."""
+    turned = as_node(a) if lower else conj(matrix_transpose(a))
+    symmetric = matrices.tril(turned) + conj(matrix_transpose(matrices.tril(turned, -1)))
     return pinv(symmetric, atol=atol, rtol=rtol, return_rank=return_rank)
 
 
@@ -266,8 +266,8 @@ def tanm(A: Any) -> Node:  # noqa: N803
 
 
 def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Node, Node]:  # noqa: N803
-    """The orthogonal R for which A R is nearest to B, and the sum of the singular values of A' B."""
-    u, s, vh = matrices.svd(matmul(matrix_transpose(A), as_node(B)), False)
+    """The orthogonal R for which A R is nearest to B, and the sum of the singular values of A* B."""
+    u, s, vh = matrices.svd(matmul(matrix_transpose(conj(as_node(A))), as_node(B)), False)
     return matmul(u, vh), s.sum()
 
 

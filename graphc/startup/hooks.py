@@ -87,6 +87,8 @@ class Hooks:
     """`graphc.ops.pairs`: ops of complex tensors, which are pairs of real ones."""
     complexes: Any
     """`graphc.tensor.linalg.complexes`: products along axes and determinants of complex numbers."""
+    orders: Any
+    """`graphc.tensor.orders`: sorting, extremes and places of complex numbers."""
     scipys: Any
     """`graphc.scipy.exchange`: SciPy's functions, while a function is traced."""
     compiled_part: Callable[[str], bytes]

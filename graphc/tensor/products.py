@@ -12,7 +12,7 @@ from typing import Any
 from graphc.arrays.dtypes import is_inexact, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
+from graphc.ir.node import FUNCTIONS, Complex, Guard, Node, Size, describe
 from graphc.ir.source_lines import lazy_format
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -303,8 +303,10 @@ def matvec(x1: Any, x2: Any) -> Node:
 
 
 def vecmat(x1: Any, x2: Any) -> Node:
-    """The products of vectors, the last axis of `x1`, and matrices, the last two axes of `x2`; the others broadcast."""
+    """The products of vectors, the last axis of `x1`, which is conjugated, and matrices, the last two axes of `x2`; the
+    others broadcast."""
     left, right = _operands(x1, x2)
+    left = conj(left) if type(left) is Complex else left
     if not left.ndim or right.ndim < 2:
         raise RankError(f"vecmat of {_pair(left, right)}: it takes vectors and matrices")
     product = matmul(ops.expand(left, (left.ndim - 1,)), right)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from graphc.arrays.dtypes import INTEGERS, is_float, promote
+from graphc.arrays.dtypes import INTEGERS, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe
@@ -252,7 +252,7 @@ def _is_first(ranked: Node, equal_nan: bool) -> Node:
     place = arange(ranked.shape[0])
     before = ranked[maximum(place - 1, 0)]
     differ = elementwise("not_equal", ranked, before)
-    if equal_nan and is_float(ranked.type.dtype):
+    if equal_nan and is_inexact(ranked.type.dtype):
         differ = logical_and(differ, logical_not(logical_and(isnan(ranked), isnan(before))))
     if ranked.ndim == 2:
         differ = differ.any(axis=1)
@@ -361,7 +361,7 @@ def isin(
     if kind == "table" and (is_float(node.type.dtype) or is_float(others.type.dtype)):
         raise GraphTypeError(f"isin of {describe(node)}: kind='table' is for whole numbers, not {node.type.dtype}")
     found = elementwise("less", searchsorted(others, node), searchsorted(others, node, "right"))
-    if is_float(node.type.dtype):
+    if is_inexact(node.type.dtype):
         found = logical_and(found, logical_not(isnan(node)))
     return logical_not(found) if invert else found
 

@@ -22,7 +22,7 @@ from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Complex, Node, Size, describe, make, next_serial, plain, variable
-from graphc.ir.pairs import conjugated
+from graphc.ir.pairs import conjugated, is_pair
 from graphc.ir.source_lines import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.elementwise import as_node, cast
@@ -31,12 +31,13 @@ from graphc.ops.index import subtensor
 from graphc.ops.questions import asked_equal
 from graphc.ops.scan import depends_on_loop
 from graphc.ops.shape import concatenate, dimshuffle, expand, filled, iota, reshape
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tracing.arguments import Unchanged, names_of, settings_for
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.programs import stand_in
 from graphc.tracing.traced import Jitted, builder_of, transformed
-from graphc.trees import has_kind, leaves, like, map_leaves, outline, paths, structure
+from graphc.trees import children, has_kind, leaves, like, map_leaves, outline, paths, structure, with_children
 
 Build = Callable[..., Any]
 
@@ -237,6 +238,7 @@ def jacrev(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    holomorphic: bool = False,
     mode: str | None = None,
     threads: int | str | None = None,
 ) -> Jitted[P, Any]:
@@ -245,7 +247,8 @@ def jacrev(
     For each leaf of the value the result has a tree in the structure of the argument (a tuple of them for several). Its
     arrays have the shape of the value followed by that of the argument. Reverse mode takes a pass for each element of
     the value: use `jacfwd` where the argument has fewer elements. The other arguments are those of `grad`. It raises
-    GradientError for a value or an argument that is not floating.
+    GradientError for a value or an argument that is not floating. With `holomorphic` all of them are complex, the
+    function is analytic, and the result has its derivatives.
 
         >>> graphc.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
         array([[2., 0.],
@@ -253,7 +256,7 @@ def jacrev(
     """
 
     def build(*args: Any, **kwargs: Any) -> Any:
-        return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
+        return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs, holomorphic)
 
     settings = settings_for(mode, threads)
     return retraceable(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
@@ -267,6 +270,7 @@ def jacfwd(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    holomorphic: bool = False,
     mode: str | None = None,
     threads: int | str | None = None,
 ) -> Jitted[P, Any]:
@@ -279,7 +283,7 @@ def jacfwd(
     """
 
     def build(*args: Any, **kwargs: Any) -> Any:
-        return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
+        return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs, holomorphic)
 
     settings = settings_for(mode, threads)
     return retraceable(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
@@ -319,6 +323,7 @@ def _jacobians(
     has_aux: bool,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
+    holomorphic: bool = False,
 ) -> Any:
     done = opened(by, fun, argnums, has_aux, args, kwargs)
     outputs = [as_node(leaf) for leaf in leaves(done.outputs)]
@@ -327,13 +332,41 @@ def _jacobians(
             raise GradientError(
                 f"{by} of {title(fun)}: {path} is {output.type.dtype}; only floating values have derivatives"
             )
-    if has_kind(Complex, structure((done.tree, done.outputs))):
+    form = done.outputs
+    if holomorphic:
+        form = _leaf_for_each(by, fun, form)
+        _leaf_for_each(by, fun, done.tree)
+    elif has_kind(Complex, structure((done.tree, form))):
         raise GradientError(
-            f"{by} of {title(fun)}: there are no Jacobians by complex numbers, or of them; take the parts"
+            f"{by} of {title(fun)}: Jacobians by complex numbers, or of them, are those of analytic functions, with "
+            "holomorphic=True; take the parts of others"
         )
     parts = make_parts(done, outputs)
-    found = like(done.outputs, [like(done.tree, part) for part in parts])
+    if holomorphic:
+        rows = zip(parts, outputs, strict=True)
+        parts = [[_of_real_direction(part, output.ndim) for part in row] for row, output in rows]
+    found = like(form, [like(done.tree, part) for part in parts])
     return done.restored((found, done.aux)) if has_aux else done.restored(found)
+
+
+def _leaf_for_each(by: str, fun: Any, tree: Any) -> Any:
+    """A tree with a leaf in place of each complex tensor. Raises GradientError for a real one."""
+    if is_pair(tree):
+        return HOOKS.pairs.real_of(tree)
+    parts = children(tree)
+    if not parts:
+        if leaves(tree):
+            raise GradientError(f"{by} of {title(fun)}: holomorphic=True is of complex arguments and values alone")
+        return tree
+    return with_children(tree, [_leaf_for_each(by, fun, part) for part in parts])
+
+
+def _of_real_direction(part: Node, place: int) -> Node:
+    """The parts of the derivative of an analytic function: those along real directions. In: the derivatives of the
+    parts of a value, along axis `place - 1`, by the parts of an argument, along the last axis."""
+    along = part.part((..., 0))
+    axes = [axis for axis in range(along.ndim) if axis != place - 1]
+    return dimshuffle(along, (*axes, place - 1))
 
 
 def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:

@@ -60,6 +60,36 @@ def test_functions_of_elements(name: str, dtype: str) -> None:
     np.testing.assert_allclose(found[held], wanted[held], rtol=64 * unit, atol=64 * unit)
 
 
+@pytest.mark.parametrize("name", "arcsin arccos arctan arcsinh arccosh arctanh sign".split())
+def test_functions_at_infinity(name: str) -> None:
+    parts = (np.inf, -np.inf, 0.0, -0.0, 2.0)
+    z = np.array([complex(a, b) for a in parts for b in parts if np.isinf([a, b]).any()])
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(z)
+    found = graphc.jit(getattr(np, name), mode="interpreted")(z)
+    for left, right in ((found.real, wanted.real), (found.imag, wanted.imag)):
+        np.testing.assert_allclose(left, right, rtol=1e-14, atol=1e-14)
+        held = ~np.isnan(right)
+        np.testing.assert_array_equal(np.signbit(left)[held], np.signbit(right)[held])
+
+
+def test_orders_of_nan() -> None:
+    parts = [np.nan, np.inf, -np.inf, 1.0, 2.0, 1.0]
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    order = graphc.jit(lambda z: np.argsort(z, kind="stable"), mode="interpreted")(z)
+    np.testing.assert_array_equal(order, np.argsort(z, kind="stable"))
+    first = graphc.jit(lambda z: (np.argmax(z), np.argmin(z[7:])), mode="interpreted")(z)
+    assert first == (np.argmax(z), np.argmin(z[7:]))
+
+
+@pytest.mark.parametrize("by", [graphc.jacfwd, graphc.jacrev])
+def test_jacobians_of_analytic_functions(by: Callable[..., Any]) -> None:
+    jacobian = by(lambda z: (z**2 * z.sum(), {"exp": np.exp(z).sum()}), holomorphic=True, mode="interpreted")
+    square, others = jacobian(Z)
+    same(square, np.diag(2 * Z * Z.sum()) + np.outer(Z**2, np.ones(5)), 4)
+    same(others["exp"], np.exp(Z))
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_functions_of_two(name: str) -> None:
     function = getattr(np, name)
@@ -92,6 +122,24 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "gone": lambda z, w, x: (np.nansum(np.where(x > 0, z, np.nan)), np.nan_to_num(z * np.nan), np.round(w, 1)),
     "transforms": lambda z, w, x: (np.fft.fft(z), np.fft.ifft2(w), np.fft.irfft(np.fft.rfft(x), n=5), np.fft.fftn(w)),
     "polynomials": lambda z, w, x: (np.polyval(z, x), np.polyval(x, w), np.polyval([1, 2j], z), np.convolve(z, x)),
+    "orders": lambda z, w, x: (
+        np.sort(w, 0),
+        np.argsort(np.round(w), 1, kind="stable"),
+        w.max(1),
+        w.min((0, 1), keepdims=True),
+        np.argmax(np.round(z)),
+        np.argmin(w, 0),
+        np.searchsorted(np.sort(z), z, side="right"),
+        np.unique(np.round(w)),
+    ),
+    "functions": lambda z, w, x: (
+        scipy.linalg.expm(w),
+        np.linalg.pinv(w[:, :3]),
+        scipy.linalg.pinvh(w + w.conj().T),
+        np.vecmat(z, w),
+        scipy.linalg.orthogonal_procrustes(w, w.T),
+        np.linalg.det(w.astype(np.complex64)).astype(complex).real.round(-1),
+    ),
     "dtypes": lambda z, w, x: (
         z.astype(np.complex64) * 2,
         x.astype(np.float32) * 1j,
@@ -329,11 +377,9 @@ def test_arguments() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "order": (np.sort, GraphTypeError, "there is no sort of complex numbers"),
-    "largest": (lambda z: z.max(), GraphTypeError, "there is no max of complex numbers"),
     "floor": (np.floor, GraphTypeError, "floor is not defined for x .* of dtype complex128"),
     "cast": (lambda z: z.astype(float), GraphTypeError, "without the loss of its imaginary part"),
-    "inverses": (lambda z: np.linalg.pinv(np.outer(z, z)), GraphTypeError, "pinv of .*: it takes real matrices"),
+    "roots": (lambda z: scipy.linalg.sqrtm(np.outer(z, z)), GraphTypeError, "sqrtm of .*: it takes real matrices"),
     "pairs": (lambda z: scipy.linalg.eigh(np.outer(z, z), np.eye(5)), GraphTypeError, "it takes real matrices"),
     "vectors": (
         graphc.grad(lambda z: abs(np.linalg.svd(np.outer(z, z))[0]).sum()),
@@ -341,7 +387,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         "of complex matrices has no derivative",
     ),
     "cost": (graphc.grad(lambda q: q.sum()), GradientError, "complex128.*, not a floating scalar"),
-    "jacobian": (graphc.jacrev(lambda q: q * q), GradientError, "no Jacobians by complex numbers"),
+    "jacobian": (graphc.jacrev(lambda q: q * q), GradientError, "with holomorphic=True"),
+    "analytic": (
+        graphc.jacfwd(abs, holomorphic=True),
+        GradientError,
+        "complex arguments and values alone",
+    ),
     "random": (lambda z: graphc.random.normal(graphc.random.key(0), (3,), "complex64"), GraphTypeError, "complex64"),
 }
 

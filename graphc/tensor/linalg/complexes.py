@@ -82,7 +82,7 @@ def _pivots(a: Node, first: tuple[Any, Any], follow: Any) -> Any:
         below = elementwise("greater", rows, k)
         shares = where(below, left.part((..., slice(None), k)), 0) / expand(where(is_zero, 1.0, pivot), (pivot.ndim,))
         left = left - expand(shares, (shares.ndim,)) * expand(left.part((..., k, slice(None))), (shares.ndim - 1,))
-        sign = where(elementwise("equal", place, k), 1.0, -1.0)
+        sign = where(elementwise("equal", place, k), literal(1, pivot.args[0].type.dtype), -1.0)
         return left, follow(found, pivot * sign)
 
     return fori_loop(0, as_size_node(a.type.shape[-1]), step, (a, first))[1]

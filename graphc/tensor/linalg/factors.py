@@ -7,6 +7,7 @@ batches, which broadcast. A singular or indefinite matrix is numpy.linalg.LinAlg
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from graphc.arrays.dtypes import is_inexact, promote
@@ -14,7 +15,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Complex, Node, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import shape as layout
+from graphc.ops import pairs, shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
 from graphc.ops.identity import checked
@@ -55,6 +56,22 @@ def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
         if node.ndim < 2:
             raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
     return [cast(node, dtype) for node in nodes]
+
+
+def by_blocks(function: Callable[[Any], Node]) -> Callable[[Any], Node]:
+    """A function of square matrices that takes complex ones too, as real matrices of blocks: their products, inverses
+    and analytic functions are those of the complex ones."""
+
+    @wraps(function)
+    def of_any(a: Any) -> Node:
+        node = as_node(a)
+        if type(node) is not Complex:
+            return function(node)
+        if node.ndim < 2:
+            raise RankError(f"{function.__name__}: {describe(node)} of type {node.type} is no matrix")
+        return pairs.unembedded(function(pairs.embedded(node)), *node.type.shape[-2:])
+
+    return of_any
 
 
 def square_of(name: str, a: Any) -> Node:

@@ -18,9 +18,9 @@ from graphc.arrays.dtypes import is_inexact
 from graphc.control.functional import cond as branch, fori_loop, while_loop
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, literal
+from graphc.ir.node import Complex, Node, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import shape as layout
+from graphc.ops import pairs, shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import factor, matrices
@@ -29,7 +29,7 @@ from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals, symmetric
+from graphc.tensor.linalg.factors import by_blocks, eigvalsh, matrices_of, square_of, svdvals, symmetric
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of, square_size
 from graphc.tensor.shaping import flatten, label_operand, normalise_axes, of_rank
@@ -103,6 +103,7 @@ LARGEST = {"float64": 4.25, "float32": 3.9}
 """The largest norm of a matrix for which the approximant is right to the last place."""
 
 
+@by_blocks
 def expm(a: Any) -> Node:
     """The exponential of each square matrix: a Pade approximant of degree 13, scaled and squared (Higham 2005, with the
     norms of powers of Al-Mohy and Higham 2009). Derivatives of all orders go through it."""
@@ -135,18 +136,21 @@ def expm(a: Any) -> Node:
     return found
 
 
+@by_blocks
 def coshm(a: Any) -> Node:
     """The hyperbolic cosine of each square matrix."""
     node = square_of("coshm", a)
     return (expm(node) + expm(-node)) * 0.5
 
 
+@by_blocks
 def sinhm(a: Any) -> Node:
     """The hyperbolic sine of each square matrix."""
     node = square_of("sinhm", a)
     return (expm(node) - expm(-node)) * 0.5
 
 
+@by_blocks
 def tanhm(a: Any) -> Node:
     """The hyperbolic tangent of each square matrix."""
     node = square_of("tanhm", a)
@@ -306,6 +310,11 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 
     Its derivative holds where the rank does not change (Golub and Pereyra 1973).
     """
+    if type(whole := as_node(a)) is Complex:
+        given = rcond if rtol is None else rtol
+        limit = _longer(whole.args[0]) * _machine(whole.args[0]) if given is None else given
+        made = pinv(pairs.embedded(whole), limit, hermitian)
+        return pairs.unembedded(made, *whole.type.shape[:-3:-1])
     (node,) = matrices_of("pinv", a)
     limit = _threshold(node, rcond if rtol is None else rtol, _longer(node) * _machine(node))
     u, s, vh = factor.svd(symmetric(node, lower=True) if hermitian else node, full=False)
