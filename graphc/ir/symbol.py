@@ -415,11 +415,19 @@ def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeE
 
 
 def of_memory(name: str, node: Symbol) -> Any:
-    """An attribute that concerns memory: `tolist` of what follows from sizes at hand. Any other is refused."""
+    """An attribute that concerns memory: `tolist` of what follows from sizes at hand, and in a traced function, where
+    it gives a number for each element. Any other is refused."""
     values = FUNCTIONS["asked_values"](node) if name == "tolist" else None
-    if values is None:
-        raise refuse_in_place(name, node)
-    return np.asarray(values).tolist
+    if values is not None:
+        return np.asarray(values).tolist
+    if name == "tolist" and TRACE.at_hand is not None:
+        return lambda: _numbers(node)
+    raise refuse_in_place(name, node)
+
+
+def _numbers(node: Any) -> Any:
+    """The elements of a tensor of known sizes, as lists of numbers of Python's."""
+    return [_numbers(each) for each in node] if node.ndim else node.item()
 
 
 class Immutable(Symbol):

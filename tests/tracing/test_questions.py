@@ -229,7 +229,7 @@ def test_what_a_shape_is_is_answered(place: int) -> None:
 VALUES: list[Callable[[Any], Any]] = [
     lambda x: x.any(), lambda x: x.sum() == 3, lambda x: x[0] in (1.0, 2.0), lambda x: x == 1, lambda x: x == x + 1,
     lambda x: np.allclose(x, x), lambda x: np.array_equal(x, x + 1), lambda x: x.sum() != x.sum(), lambda x: sum(x),
-    lambda x: float(x[0]), lambda x: x.tolist(), lambda x: int(x[0]), lambda x: random.shuffle(x), lambda x: np.array([x[0], 2]),
+    lambda x: float(x[0]), lambda x: x.tolist()[0] > 0, lambda x: int(x[0]), lambda x: random.shuffle(x), lambda x: np.array([x[0], 2]),
     lambda x: x.nonsense, lambda x: x in [x + 1], lambda x: x[0] == 1j, lambda x: x.item() == 1, lambda x: len(x[x > 0]),
     lambda x: x[x > 0].size == 3, lambda x: [row for row in x[x > 0]], lambda x: x.shape[0] == x.sum(), lambda x: sorted((x[0], len(x))),
 ]  # fmt: skip
