@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -331,57 +330,65 @@ def register_pytree_node_class(cls: Class) -> Class:
     return cls
 
 
-@dataclass(frozen=True)
-class GetAttrKey:
-    """The key of a part that is an attribute.
+class Key:
+    """The key of a part, as text in paths."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and (type(other), other.key) == (type(self), self.key)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.key))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key!r})"
+
+
+class GetAttrKey(Key):
+    """The key of a part that is an attribute, of this name.
 
     >>> str(graphc.tree.GetAttrKey("slope"))
     '.slope'
     """
 
-    name: str
+    name = property(attrgetter("key"))
 
     def __str__(self) -> str:
-        return f".{self.name}"
+        return f".{self.key}"
 
 
-@dataclass(frozen=True)
-class DictKey:
+class DictKey(Key):
     """The key of a part that has one.
 
     >>> str(graphc.tree.DictKey("w"))
     "['w']"
     """
 
-    key: Any
-
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
 
-@dataclass(frozen=True)
-class SequenceKey:
+class SequenceKey(Key):
     """The key of a part that has a place.
 
     >>> str(graphc.tree.SequenceKey(0))
     '[0]'
     """
 
-    idx: int
+    idx = property(attrgetter("key"))
 
     def __str__(self) -> str:
-        return f"[{self.idx}]"
+        return f"[{self.key}]"
 
 
-@dataclass(frozen=True)
-class FlattenedIndexKey:
+class FlattenedIndexKey(Key):
     """The key of a part that has a number among the parts.
 
     >>> str(graphc.tree.FlattenedIndexKey(0))
     '[<flat index 0>]'
     """
-
-    key: int
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"

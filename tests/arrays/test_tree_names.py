@@ -257,12 +257,13 @@ def test_keys_of_parts_are_text_in_paths() -> None:
 
         class Keyed:
             def tree_flatten_with_keys(self) -> Any:
-                return [(key, 1.0)], None  # noqa: B023 - called before the next key
+                return [(type(key)(key.key), 1.0)], None  # noqa: B023 - called before the next key
 
             @classmethod
             def tree_unflatten(cls, rest: Any, parts: Any) -> Any:
                 return cls()
 
+        assert tree.leaves([key, 2.0]) == [key, 2.0] and {key: 1}[type(key)(key.key)] == 1
         assert tree.leaves_with_path(tree_util.register_pytree_with_keys_class(Keyed)()) == [(text, 1.0)]
 
 
