@@ -120,7 +120,9 @@ $(BIN)/python:
 
 # One stamp for each group of optional dependencies: nothing is installed twice. An editable install compiles no bytecode, and
 # where PYTHONDONTWRITEBYTECODE is set nobody else would: every process would take three times as long to import graphc.
+# Nor are parts of kernels compiled before: a wheel has them. They take seven seconds, once for the sources as they are.
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	$(BIN)/python -m compileall -q graphc
+	$(BIN)/python -m release.parts
 	touch $@

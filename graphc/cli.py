@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from graphc import bench
-from graphc.codegen.cache import manage, store
+from graphc.codegen.cache import manage, shipped, store
 from graphc.codegen.cache.files import make_folder
 from graphc.codegen.cache.key import for_target
 from graphc.codegen.llvm import cpu
@@ -285,6 +285,7 @@ def run_info(parsed: argparse.Namespace) -> int:
     print(f"processor  {name}")
     print(f"features   {' '.join(each for each in features.split(',') if each.startswith(WIDE)) or 'none of vectors'}")
     print(f"targets    {', '.join((NATIVE, *cpu.runnable()))}")
+    print(f"parts      {shipped.describe()}")
     print(f"threads    {settings.available_processors()} of {os.cpu_count()} processors")
     print(f"blas       {_blas()}")
     print(f"options    {'; '.join(changed) or 'all as by default'}")

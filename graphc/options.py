@@ -62,8 +62,8 @@ CHECKING = ("NanGuardMode", "NANGUARD_MODE", "DebugMode", "DEBUG_MODE")
 MOST_THREADS = 1024
 BACKGROUND = "background"
 NATIVE = "native"
-TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
-"""Processors that code can be compiled for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
+TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512", "x86-64-v4")
+"""Processors that code can be compiled for: this machine's, and named ones by LLVM's names (codegen/llvm/target.py)."""
 
 
 def _choice(*allowed: str) -> Callable[[str, str], str]:

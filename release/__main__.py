@@ -1,7 +1,8 @@
 """Build and check a release: `make release`, or `python -m release --pythons 3.11 3.13`.
 
 In: the checkout. Out: a source distribution and a wheel in dist/, and SHA256SUMS beside them. Both are built
-twice, from two copies of what is committed, and must be the same to the byte. The wheel is installed into a new
+twice, from two copies of what is committed, with the parts of kernels compiled in each (parts.py), and must be the same
+to the byte. The wheel is installed into a new
 environment of each Python that is found, away from the checkout, and the programs of README and of the tutorial run
 there. The source distribution is installed in the same way into one more.
 """
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphc.codegen.llvm.cpu import equivalent
 from graphc.startup.versions import VERSION
 from tests.run_suite import find_python
 
@@ -71,11 +73,12 @@ def check_texts() -> None:
 
 def build(work: Path) -> tuple[Path, Path]:
     """The wheel and the source distribution, built twice and compared."""
-    tools = environment(sys.executable, work / "tools", *TOOLS)
+    tools = environment(sys.executable, work / "tools", *TOOLS, str(ROOT))
     moment = run(["git", "log", "-1", "--format=%ct"], ROOT).strip()
     found = []
     for copy in (work / "one", work / "another" / "folder"):
         run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(copy)], work)
+        run([tools, "-m", "release.parts", "--targets", "all"], copy)
         run([tools, "-m", "build", "--no-isolation"], copy, SOURCE_DATE_EPOCH=moment)
         found.append(sorted((copy / "dist").iterdir()))
     for one, another in zip(*found, strict=True):
@@ -92,7 +95,9 @@ def check_installed(python: str, distribution: Path, folder: Path) -> None:
     command = Path(inside).with_name("graphc")
     if (told := run([str(command), "--version"], folder).split()[-1]) != VERSION:
         raise SystemExit(f"{distribution.name} calls itself {told}")
-    for arguments in (["info"], ["docs", "jit"], ["cache", "stats"]):
+    if equivalent() and " compiled before, for " not in run([str(command), "info"], folder):
+        raise SystemExit(f"{distribution.name} has no parts for {equivalent()} that it takes")
+    for arguments in (["docs", "jit"], ["cache", "stats"]):
         run([str(command), *arguments], folder)
     for pattern in PAGES:
         for page in sorted(ROOT.glob(pattern)):

@@ -65,6 +65,8 @@ class Process:
         """Reset the state that can be recomputed. Tests do so to simulate another process."""
         self.parts: dict[str, bytes] = {}
         """The object code of parts used so far (pipeline/runtime.py)."""
+        self.shipped: dict[str, Any] = {}
+        """The tables of the files of parts that come with graphc, by target (cache/shipped.py)."""
         self.products: dict[tuple[int, ...], Any] = {}
         """The loaded matrix products by thread settings, shared by all functions (pipeline/build.py)."""
         self.blocks: deque[Any] = deque()

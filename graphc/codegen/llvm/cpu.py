@@ -38,9 +38,17 @@ NAMED: dict[str, frozenset[str]] = {
     "nehalem": _SECOND,
     "haswell": _THIRD,
     "skylake-avx512": _FOURTH,
+    "x86-64-v4": _FOURTH,
 }
 """The features, by LLVM's names, that code for each of `options.TARGETS` may use besides those of the first x86-64: the
-four levels of its binary interface (the psABI's x86-64-v1 to v4), each a superset of the one before."""
+four levels of its binary interface (the psABI's x86-64-v1 to v4), each a superset of the one before. Two have the last
+level: loops for the first processors that have it are given vectors of 32 bytes (`has_slow_wide_vectors`)."""
+VECTORS = frozenset("avx avx2 avx512vl fma".split())
+"""Features that code asks for (llvm/target.py): the length of its vectors, and products and sums in one rounding."""
+WIDE = "x86-64-v4"
+SLOW_WIDE = ("GenuineIntel 6 85 ", "skylake-avx512", "cascadelake", "cooperlake")
+"""Processors with 512 bits that are slower for a while after each use of them: how the system's name begins, which is
+that of three models, and LLVM's names, which stand for targets too."""
 OTHERS = {"aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc")}
 """Other kinds of processors, for which libraries are made and no functions: LLVM's name of each, and the C compiler
 that links for it, as Debian and others call it."""
@@ -98,7 +106,23 @@ def lacking(target: str) -> tuple[str, ...]:
 @cache
 def runnable() -> tuple[str, ...]:
     """Return the named targets whose code this processor runs, the best first."""
-    return tuple(target for target in reversed(TARGETS) if target != NATIVE and not lacking(target))
+    found = [target for target in reversed(TARGETS) if target != NATIVE and not lacking(target)]
+    return tuple(sorted(found, key=lambda target: target == WIDE and has_slow_wide_vectors(NATIVE)))
+
+
+@cache
+def equivalent() -> str:
+    """Return the named target whose code has the same vectors and the same arithmetic as that for "native", and thus
+    computes the same bits; "" where there is none, as for a processor with AVX and without AVX2."""
+    best = next(iter(runnable()), "")
+    own = set(processor()[1].split(","))
+    return best if best and own & VECTORS == NAMED[best] & VECTORS else ""
+
+
+def has_slow_wide_vectors(target: str) -> bool:
+    """True if loops for a target have vectors of 32 bytes though 64 are there, since those slow the processor down."""
+    name = processor()[0] if target == NATIVE else target
+    return f"{name} ".startswith(SLOW_WIDE)
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
-from graphc.codegen.llvm.cpu import NAMED, check_target
+from graphc.codegen.llvm.cpu import NAMED, check_target, has_slow_wide_vectors
 from graphc.codegen.llvm.module import IR, Module
 from graphc.errors import CompileError
 from graphc.options import NATIVE, options
@@ -91,8 +91,8 @@ def usual_width() -> int:
     """The bits of the vectors that a loop is given on the target: the longest, but for the first processors with 512
     bits, which are slower for a while after each use. Measured where LLVM itself gives loops 256 (Emerald Rapids):
     loops within the caches take 0.7 to 0.8 of the time, others as long as before."""
-    is_early = processor(options.target)[0] in ("skylake-avx512", "cascadelake", "cooperlake")
-    return 256 if is_early else max(vector_widths())
+    longest = max(vector_widths())
+    return 256 if longest == 512 and has_slow_wide_vectors(options.target) else longest
 
 
 SHORT = 1

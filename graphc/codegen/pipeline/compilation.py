@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from platform import machine
+from types import ModuleType
 from typing import TypeAlias, cast
 
 from graphc.codegen.call.c_interface import CALM, POINTER, Form
@@ -241,11 +242,16 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())
 
 
+def vecmath() -> ModuleType:
+    """Return the module that writes elementary functions. It is imported late: most programs call none that is missing,
+    and of others the compile process takes some."""
+    return import_module("graphc.codegen.vecmath.table")
+
+
 def emit_here(source: Source, opt: int) -> bytes:
     """The object of a module, compiled in this process."""
     if isinstance(source, Elementary):
-        # Imported here: most programs call no elementary function, and of others the compile process takes some.
-        source = cast("str", import_module("graphc.codegen.vecmath.table").math_ir(source.name))
+        source = cast("str", vecmath().math_ir(source.name))
     return emit_object([source], opt)
 
 
@@ -301,6 +307,15 @@ def compile_part(name: str) -> bytes:
     """The code of a part, compiled in this process."""
     texts, opt = part_ir(name)
     return finish_part(name, [emit_here(text, opt) for text in texts])
+
+
+def part_names() -> list[str]:
+    """The names of all parts that are compiled ahead for whoever may need them (release/parts.py)."""
+    table = vecmath()
+    functions = (*table.VECTOR_MATH, *table.JOINT_MATH)
+    elementary = [f"gc_{name}_{suffix}" for name in functions for suffix in ("f32", "f64")]
+    elementary += [f"gc_{name}_f64" for name in table.COUNTED]
+    return [ENTRY_POINTS, PARALLEL, *LARGE_PRODUCTS, *routine_prototypes(), *elementary]
 
 
 HOOKS.compiled_part = compile_part

@@ -1,8 +1,8 @@
 """Code that is compiled once for a machine and used by the functions of every graph, matrix products among it.
 
 In: the name of a part: ENTRY_POINTS, PARALLEL, a matrix product, large products, or an elementary function. Out: its
-code, from the cache or the compiler; and from how many chunks of a loop on threads pay, which is measured once for a
-machine.
+code, from the files that come with graphc, the cache or the compiler; and from how many chunks of a loop on threads
+pay, which is measured once for a machine.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, fingerprint, made_fingerprint
+from graphc.codegen.cache.shipped import has_part, shipped_part
 from graphc.codegen.gemm import (
     FINDER,
     LARGE_USERS,
@@ -64,12 +65,15 @@ def part_key(name: str) -> Key:
 
 
 def find_part(name: str) -> bytes | None:
-    """The code of a part where it is there already."""
+    """The code of a part where it is there already. What comes with graphc is taken before what the cache has."""
     if name not in PROCESS.parts:
-        entry = store.find(part_key(name))
-        if entry is None:
-            return None
-        PROCESS.parts[name] = entry.object
+        code = shipped_part(name)
+        if code is None:
+            entry = store.find(part_key(name))
+            if entry is None:
+                return None
+            code = entry.object
+        PROCESS.parts[name] = code
     return PROCESS.parts[name]
 
 
@@ -96,7 +100,7 @@ def begin_entry_points() -> Callable[[], bytes] | None:
 
 def ready_part(name: str) -> None:
     """See that the code of a part is here or in the cache."""
-    if name not in PROCESS.parts and not store.holds(part_key(name)):
+    if name not in PROCESS.parts and not has_part(name) and not store.holds(part_key(name)):
         part_code(name)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import manage, store
+from graphc.codegen.cache import manage, shipped, store
 from graphc.codegen.gemm import dispatch
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import MAGIC
@@ -38,6 +38,8 @@ NAMES = (ENTRY_POINTS, PARALLEL, "gc_gemv_f64")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(PROCESS, "parts", {})
+    monkeypatch.setattr(PROCESS, "shipped", {})
+    monkeypatch.setattr(shipped, "FOLDER", str(tmp_path / "none"))
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
