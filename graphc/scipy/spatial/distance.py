@@ -27,7 +27,7 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Node:
     """Return the root of the sum of squares of `u - v`, weighted by `w`.
 
     >>> euclidean([0.0, 3.0], [4.0, 0.0])
-    np.float64(5.0)
+    5.0
     """
     return _root(sqeuclidean(u, v, w))
 
