@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, can_cast_safely
+from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, make
@@ -422,7 +422,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
     weak = isinstance(y, (bool, int, float, list, tuple)) and not keys.holds_node(y)
     value = as_node(y, x.type.dtype) if weak and _keeps_kind(y, x.type.dtype) else as_node(y)
     what = lazy_text(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
-    if not can_cast_safely(value.type.dtype, x.type.dtype) and not (value.type.dtype[0] == x.type.dtype[0] == "f"):
+    if not np.can_cast(value.type.dtype, x.type.dtype, "same_kind"):
         raise GraphTypeError(f"{what}: {value.type.dtype} does not fit into {x.type.dtype}; cast it")
     if value.ndim > x.ndim:
         raise RankError(f"{what}: it has more axes")

@@ -518,6 +518,16 @@ UPDATES: tuple[Row, ...] = (
         lambda x, s: updated(x, np.s_[[1, 1], ::-2], 1, True),
         (CUBE, np.array(-2)),
     ),
+    *(
+        (
+            f"{name} of wider numbers",
+            lambda x, y, write=write: write(x[1:], y),
+            lambda x, y, name=name: updated(x, slice(1, None), y.astype(x.dtype), name == "inc"),
+            (whole, part),
+        )
+        for name, write in (("set", T.set_subtensor), ("inc", T.inc_subtensor))
+        for whole, part in ((SMALL, INTS[0] * 1000), (SINGLE, MATRIX[0]))
+    ),
     ("set diagonal", lambda x: T.set_subtensor(x.diagonal(), 0), lambda x: x * (1 - np.eye(4)), (SQUARE,)),
     ("set method", lambda x: x[0].set(1), lambda x: updated(x, 0, 1, False), (MATRIX,)),
     ("inc method", lambda x: x[0].inc(1), lambda x: updated(x, 0, 1, True), (MATRIX,)),
