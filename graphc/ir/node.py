@@ -348,7 +348,7 @@ class Node(Immutable):
         """The dtype: its name as a string that also answers as NumPy's dtype does; NumPy's own dtype in a traced
         function."""
         name: Any = self.type.dtype
-        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE) or not asked_by_user():
+        if not asked_by_user():
             return name
         return (NUMPY_DTYPES if TRACE.depth else SHOWN).get(name, name)
 

@@ -257,10 +257,11 @@ def asked_by_user(depth: int = 2) -> bool:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith(PACKAGE):
-            return False
-        if not is_pythons(file):
-            return True
+        if frame.f_code is not OfArrays.__get__.__code__:  # it reads an attribute for its caller
+            if file.startswith(PACKAGE):
+                return False
+            if not is_pythons(file):
+                return True
         frame = frame.f_back
     return True
 

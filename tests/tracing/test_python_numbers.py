@@ -75,3 +75,14 @@ def test_bits_of_a_bool() -> None:
     for value in (True, False):
         found: Any = graphc.jit(operator.invert)(value)
         assert (found, found.dtype) == (~int(value), "int64")
+
+
+ATTRIBUTES = ("n * 2 if n.shape == () else n", "n * 2 if not n.shape else n", "n * 2 if n.dtype == np.float64 else n")
+
+
+def test_a_number_of_pythons_has_the_shape_and_dtype_of_an_array_without_axes() -> None:
+    for text in ATTRIBUTES:
+        function = of(text)
+        assert graphc.jit(function, mode="interpreted")(U, F, 3.0) == 6, text
+        assert graphc.grad(function, 2)(U, F, 3.0) == 2, text
+    assert graphc.jit(of(ATTRIBUTES[2]), mode="interpreted")(U, F, 3) == 3
