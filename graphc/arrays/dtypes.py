@@ -130,6 +130,15 @@ def highest(dtype: str) -> str:
     return "True" if dtype == "bool" else str(np.iinfo(dtype).max)
 
 
+def absent(dtype: str) -> Any:
+    """The value that stands for an element out of bounds: NaN, the least signed integer, the greatest unsigned one,
+    or True."""
+    if is_inexact(dtype):
+        return np.nan
+    limits = np.iinfo("uint8" if dtype == "bool" else dtype)
+    return np.dtype(dtype).type(limits.min if limits.min < 0 else limits.max)
+
+
 def itemsize(dtype: str) -> int:
     """Bytes of one element."""
     return np.dtype(dtype).itemsize

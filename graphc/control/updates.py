@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, is_float
-from graphc.arrays.numerics import convert
+from graphc.arrays.dtypes import INTEGERS, absent
 from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds
 from graphc.ir import sizes
@@ -87,7 +86,7 @@ class Selected:
         part = getitem(self.x, key)
         if mode == "clip":
             return part
-        fill = _nothing(part.type.dtype) if fill_value is None else fill_value
+        fill = literal(absent(part.type.dtype), part.type.dtype) if fill_value is None else fill_value
         return elementwise("where", valid, part, _cast("get", self.x, as_node(fill), fill))
 
     def set(self, values: Any, **how: Any) -> Node:
@@ -237,16 +236,6 @@ def _cast(name: str, x: Node, value: Node, operand: Any) -> Node:
             "cast one of them"
         )
     return as_node(operand, dtype)
-
-
-def _nothing(dtype: str) -> Any:
-    """Return the value that stands for what is out of bounds."""
-    if is_float(dtype):
-        return literal(np.nan, dtype)
-    if dtype == "bool":
-        return literal(True)
-    limits = np.iinfo(dtype)
-    return literal(convert(np.asarray(limits.min if limits.min < 0 else limits.max), dtype), dtype)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
     jnp.unique(x, size=4, fill_value=-1)       four values
     jnp.sum(x, where=None)                     of all elements: to NumPy None means none of them
     jnp.matmul(a, b, precision="highest")      products are as precise as their dtype anyway
+    jnp.sort(x, descending=True)               the greatest first, and NaN before it
+    jnp.take(x, i, mode="fill", fill_value=0)  0 where an index is out of bounds
 
 In: a function of arrays and of tensors under NumPy's name. Out: the function with these arguments. A known `size` makes
 the shape of a selection known, so that it can be a batch's, and the carry of a loop.
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor as T
+from graphc.arrays.dtypes import absent
 from graphc.errors import GraphValueError
 from graphc.ir.at_once import is_plain
 from graphc.ops.elementwise import as_node
@@ -25,7 +28,10 @@ from graphc.tracing.callbacks import ShapeDtypeStruct
 
 Function = Callable[..., Any]
 
-UNUSED = {"precision", "out_sharding", "upcast_f16_for_computation"}
+UNUSED = {
+    "assume_unique_indices", "indices_are_sorted", "out_sharding", "precision", "unique_indices",
+    "upcast_f16_for_computation",
+}  # fmt: skip
 """Arguments that change nothing here."""
 
 
@@ -162,6 +168,60 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any) ->
     return T.zeros((length,), what.dtype).at[place].add(what, mode="drop")
 
 
+def sort(call: Function, a: Any, axis: Any = -1, **kwargs: Any) -> Any:
+    """`np.sort` with the greatest first, and NaN before it."""
+    module = np if is_plain((a,), {}) else T
+    return module.flip(call(a, axis, **kwargs), 0 if axis is None else axis)
+
+
+def argsort(call: Function, a: Any, axis: Any = -1, *, kind: Any = None, stable: Any = None) -> Any:
+    """`np.argsort` with the greatest first. Equal elements keep their order."""
+    module, array = (np, np.asarray(a)) if is_plain((a,), {}) else (T, as_node(a))
+    array, along = (array.ravel(), 0) if axis is None else (array, axis)
+    return array.shape[along] - 1 - module.flip(call(module.flip(array, along), along, kind="stable"), along)
+
+
+def _found(dtype: Any, index: Any, size: Any, fill: Any, plain: bool) -> tuple[Any, Any, Any]:
+    """Places that are all in bounds, where an index was so, and a value of the dtype for where it was not."""
+    place = np.where(index < 0, index + size, index) if plain else T.where(index < 0, index + size, index)
+    fill = absent(str(dtype)) if fill is None else fill
+    is_there = (place >= 0) & (place < size)
+    return place * is_there, is_there, np.asarray(fill, dtype) if plain else T.cast(fill, dtype)
+
+
+def take(call: Function, a: Any, indices: Any, axis: int | None = None, *, fill_value: Any = None) -> Any:
+    """`np.take` with `fill_value` for indices out of bounds; unless given NaN, or the least integer."""
+    plain = is_plain((a, indices, fill_value), {})
+    array, index = (np.asarray(a), np.asarray(indices)) if plain else (as_node(a), as_node(indices))
+    array, along = (array.ravel(), 0) if axis is None else (array, axis % array.ndim)
+    place, is_there, fill = _found(array.dtype, index, array.shape[along], fill_value, plain)
+    is_there = is_there[(..., *(None,) * (array.ndim - along - 1))]
+    return (np if plain else T).where(is_there, call(array, place, along), fill)
+
+
+def take_along_axis(call: Function, arr: Any, indices: Any, axis: int | None = -1, *, fill_value: Any = None) -> Any:
+    """`np.take_along_axis` with `fill_value` for indices out of bounds; unless given NaN, or the least integer."""
+    plain = is_plain((arr, indices, fill_value), {})
+    array, index = (np.asarray(arr), np.asarray(indices)) if plain else (as_node(arr), as_node(indices))
+    array, along = (array.ravel(), 0) if axis is None else (array, axis)
+    place, is_there, fill = _found(array.dtype, index, array.shape[along], fill_value, plain)
+    return (np if plain else T).where(is_there, call(array, place, along), fill)
+
+
+FILLED = {"take": take, "take_along_axis": take_along_axis}
+SORTED = {"argsort": argsort, "sort": sort}
+
+
+def _ordered_or_filled(name: str, call: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of `sort`, `take` and their kin: NumPy's own unless another order or mode is asked for."""
+    if name in SORTED:
+        return SORTED[name](call, *args, **kwargs) if kwargs.pop("descending", False) else call(*args, **kwargs)
+    mode = kwargs.get("mode", "fill" if "fill_value" in kwargs else None)
+    if mode in ("fill", "promise_in_bounds", None):
+        kwargs.pop("mode", None)
+    return FILLED[name](call, *args, **kwargs) if mode == "fill" else call(*args, **kwargs)
+
+
 SIZED: dict[str, Function] = {
     "argwhere": argwhere, "bincount": bincount, "flatnonzero": flatnonzero, "nonzero": nonzero, "repeat": repeat,
     "union1d": union1d, "unique": unique, "where": where,
@@ -225,6 +285,8 @@ def extended(name: str, call: Function) -> Function:
         if name in PRODUCTS:
             dtype = known.pop("preferred_element_type", None)
             return call(*args, **known) if dtype is None else call(*args, **known).astype(dtype)
+        if name in FILLED or name in SORTED:
+            return _ordered_or_filled(name, call, args, known)
         if name not in SIZED:
             return call(*args, **known)
         if known.get(size) is not None:

@@ -177,6 +177,9 @@ def test_selections_of_a_size_are_batched() -> None:
     "jnp.expand_dims(x, range(2)).shape", "jnp.clip(x, 1)", "jnp.clip(x, max=1)", "jnp.clip(x, a_min=1)",
     "jnp.clip(x, 1, max=2)", "jnp.matmul(x, x.T, precision='highest')",
     "jnp.dot(x, x.T, preferred_element_type=np.float32)", "jnp.matmul(x, x.T, preferred_element_type=np.float32)",
+    "jnp.sort(x, 0, descending=True)", "jnp.argsort(x, axis=None, descending=True)",
+    "jnp.take(x.astype(int), (x * 2).astype(int), 1, mode='fill')", "jnp.take(x, [7, 0], fill_value=3)",
+    "jnp.take_along_axis(x, (x * 2).astype(int) - 4, 1, mode='fill', fill_value=7)",
     "jnp.fill_diagonal(x, 7.0, inplace=False)", "jnp.put_along_axis(x, x.astype(int)[:, :1], 7.0, 1, inplace=False)",
 ])  # fmt: skip
 def test_arguments_of_jaxs_functions(expression: str) -> None:
@@ -188,6 +191,28 @@ def test_arguments_of_jaxs_functions(expression: str) -> None:
     npt.assert_allclose(got, want)
     assert got.dtype == want.dtype and np.any(want)
     assert x[0, 0] == 0.0
+
+
+def test_values_out_of_bounds_and_the_greatest_first() -> None:
+    x, index = np.array([1.0, np.nan, 3.0, 1.0]), np.array([0, -5, 4, -1])
+    for run in (lambda f: f, partial(graphc.jit, mode="interpreted")):
+        npt.assert_array_equal(run(lambda x: j.sort(x, descending=True))(x), [np.nan, 3, 1, 1])
+        npt.assert_array_equal(run(lambda x: j.argsort(x, descending=True))(x), [1, 2, 0, 3])
+        for dtype, absent in (
+            ("float32", np.nan),
+            ("complex64", np.nan),
+            ("int8", -128),
+            ("uint64", 2**64 - 1),
+            ("bool", True),
+        ):
+            found = run(lambda x, i: j.take(x, i, mode="fill"))(np.zeros(4, dtype), index)
+            npt.assert_array_equal(found, np.array([0, absent, absent, 0], dtype))
+            assert found.dtype == dtype
+            along = run(lambda x, i: j.take_along_axis(x, i, 0, mode="fill"))(np.zeros(4, dtype), index)
+            npt.assert_array_equal(along, found)
+            assert along.dtype == dtype
+    slopes = graphc.grad(lambda x: j.take(x, index, fill_value=0).sum())(x)
+    npt.assert_array_equal(slopes, [1, 0, 0, 1])
 
 
 @pytest.mark.parametrize("expression", [
