@@ -30,7 +30,7 @@ from graphc.tensor.indexing import diagonal, inc_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.products import dot
 from graphc.tensor.selecting import take_along_axis
-from graphc.tensor.sorting import argsort, falls, searchsorted, sort
+from graphc.tensor.sorting import falls, searchsorted, sort
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -558,21 +558,21 @@ def histogram(
     """
     edges = histogram_bin_edges(x, bins, range, weights)
     values = shaping.flatten(as_node(x))
-    inner, outer = edges[:-1], edges[-1:]
-    if weights is None:
-        ranked = sort(values)
-        below = concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)
-    else:
-        order = argsort(values)
-        amounts = shaping.flatten(as_node(weights))[order]
-        sums = concatenate([zeros((1,), amounts.type.dtype), reductions.cumsum(amounts)], 0)
-        ranked = values[order]
-        below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
-    counts = below[1:] - below[:-1]
+    amounts = ones(values.shape, "int64") if weights is None else shaping.flatten(as_node(weights))
+    kind = amounts.type.dtype
+    summed = "int64" if kind in DISCRETE else "complex128" if kind[0] == "c" else "float64"
+    counts = inc_subtensor(zeros((edges.shape[0] + 1,), summed)[_bin_numbers(edges, values)], cast(amounts, summed))
+    counts = cast(counts[1:-1], kind)
     if density:
         widths = edges[1:] - edges[:-1]
         return counts / (widths * cast(counts.sum(), options.floatX)), edges
     return counts, edges
+
+
+def _bin_numbers(edges: Node, values: Node) -> Node:
+    """The bin of each value, from 1 on. What lies on the last edge is in the last bin; on both sides there is one bin
+    more, for what is outside."""
+    return searchsorted(edges, values, "right") - cast(elementwise("equal", values, edges[-1]), "int64")
 
 
 def histogramdd(
@@ -592,9 +592,7 @@ def histogramdd(
     edges = [histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True)]
     place, total = as_node(np.int64(0)), as_node(np.int64(1))
     for column, line in zip(columns, edges, strict=True):
-        # what lies on the last edge is in the last bin; on both sides there is one more, for what is outside
-        number = searchsorted(line, column, "right") - cast(elementwise("equal", column, line[-1]), "int64")
-        place, total = place * (line.shape[0] + 1) + number, total * (line.shape[0] + 1)
+        place, total = place * (line.shape[0] + 1) + _bin_numbers(line, column), total * (line.shape[0] + 1)
     amounts = ones(place.shape, "float64") if weights is None else cast(shaping.flatten(as_node(weights)), "float64")
     counts = inc_subtensor(zeros((total,), "float64")[place], amounts)
     whole = layout.reshape(counts, [sizes.add(line.type.shape[0], 1) for line in edges])

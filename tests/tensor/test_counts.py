@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.testing as npt
 import pytest
 
 import graphc
@@ -87,3 +88,14 @@ def test_kinds_of_isin() -> None:
         T.isin(T.dvector("x"), [1.0], kind="table")
     with pytest.raises(GraphValueError, match="kind='hash' must be"):
         T.isin(numbers, [1], kind="hash")
+
+
+def test_an_infinite_weight_stays_in_its_bin_and_weights_have_derivatives() -> None:
+    x, weights = np.array([0.5, 1.5, 1.7, 2.5, 3.0, 9.0, np.nan]), np.array([1.0, np.inf, 1.0, 2.0, 4.0, 8.0, 16.0])
+
+    def counts(x: Any, weights: Any) -> Any:
+        return np.histogram(x, bins=3, range=(0.0, 3.0), weights=weights)[0]
+
+    npt.assert_array_equal(graphc.jit(counts)(x, weights), [1.0, np.inf, 6.0])
+    slope = graphc.grad(lambda w: (counts(x, w) * np.array([1.0, 10.0, 100.0])).sum(), mode="interpreted")(weights)
+    npt.assert_array_equal(slope, [1.0, 10.0, 10.0, 100.0, 100.0, 0.0, 0.0])
