@@ -69,7 +69,7 @@ class Methods:
         """The complex conjugate: of real numbers themselves, of bools as int8."""
 
     def copy(self, name: str | None = None) -> Node:
-        """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
+        """A value equal to `x` that has this name. Without one it is `x` itself, as nodes never change; of an input or a"""
 
     def cos(self, /) -> Node:
         """Cosine."""

@@ -133,9 +133,10 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
                 arrays.append(Source(name, code, value, None))
         else:
             is_own = is_programs(value)
-            if isinstance(value, FunctionType) and is_own:
-                functions += codes(value.__code__)
-                scopes[id(value.__globals__)] = value.__globals__
+            called = getattr(value, "__init__", None) if isinstance(value, type) else value
+            if isinstance(called, FunctionType) and is_own:
+                scopes[id(called.__globals__)] = called.__globals__
+                functions += codes(called.__code__) if called is value else ()
             places += places_of(name, code, value) if is_own else ()
             pending += reached(name, code, value)
     return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, scopes, places)
@@ -197,8 +198,7 @@ def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str,
         return iter([(f"{name}.{key}", code, scope[key]) for key in names if key in scope])
     if not is_programs(value):
         return iter(())
-    kind, names = (value, ("__init__",)) if isinstance(value, type) else (type(value), ())
-    own = [(name, code, method) for method in methods_of(kind, (*names, *(code.co_names if code is not None else ())))]
+    own = [(name, code, method) for method in methods_of(type(value), code.co_names if code is not None else ())]
     return iter([*own, *((f"{name}.{key}", code, each) for key, each in attributes(value).items())])
 
 

@@ -594,7 +594,6 @@ def test_a_program_gives_what_numpy_gives(program: Any, args: tuple[Any, ...]) -
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (lambda x: np.sort(np.linspace(0, 1, 7) * 1j + x), "complex"),
     (lambda x: x[0] if x[0] > 0 else x[1], r"jnp.where\(condition, a, b\), lax.cond, lax.while_loop"),
     (lambda x: np.lib.stride_tricks.as_strided(x, (2, 2), x.strides * 2), "x.strides are of the memory"),
     (lambda x: [x[x == k].sum() for k in np.unique(x)], "has no length"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import manage, store
+from graphc.codegen.cache import manage, shipped, store
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.pipeline import compilation
@@ -37,8 +37,10 @@ THREE = "exp(x[i]) * log(x[i]) + tanh(x[i])"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty store, and a process that has found nothing in it."""
+    """An empty store, and a process that has found nothing in it; no parts came with graphc."""
     monkeypatch.setattr(PROCESS, "parts", {})
+    monkeypatch.setattr(PROCESS, "shipped", {})
+    monkeypatch.setattr(shipped, "FOLDER", str(tmp_path / "none"))
     with options.change(cache=True, cache_dir=tmp_path, cache_shared=(), cache_require=False):
         yield tmp_path
 
