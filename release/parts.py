@@ -29,8 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     targets = list(NAMED) if chosen.targets == [ALL] else [equivalent()] if chosen.targets == [OWN] else chosen.targets
     for target in filter(None, targets):
-        known = shipped.read_table(shipped.place_of(target))
-        if not known or any(known[name] != value for name, value in shipped.identity_of(target).items()):
+        if not shipped.read_table(target):
             compile_parts(target, chosen.jobs)
     return 0
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from graphc.codegen.cache import files
 from graphc.codegen.cache.key import fingerprint, fingerprint_parts
+from graphc.codegen.cache.store import MARSHAL_VERSION
 from graphc.codegen.llvm.cpu import equivalent
 from graphc.ir.source_lines import PACKAGE
 from graphc.options import NATIVE, options
@@ -27,7 +28,6 @@ from graphc.startup.versions import digest_of
 
 FOLDER = os.path.join(PACKAGE, "codegen", "parts")
 LONGEST_LINE = 200
-MARSHAL_VERSION = 2
 
 Table = Mapping[str, Any]
 """sources: the digest of graphc's sources; system; target; parts: of each name the place, length and checksum; start:
@@ -55,9 +55,9 @@ def identity_of(target: str) -> dict[str, str]:
 
 def shipped_part(name: str) -> bytes | None:
     """Return the code of a part from the file for this process, None where there is none."""
-    table = _table(shipped_target())
-    if name not in table.get("parts", ()):
+    if not has_part(name):
         return None
+    table = _table(shipped_target())
     place, (start, length, checksum) = place_of(table["target"]), table["parts"][name]
     try:
         with open(place, "rb", buffering=0) as file:
@@ -86,15 +86,15 @@ def describe() -> str:
 def _table(target: str) -> Table:
     """The table of the file for a target, read once; empty where the file is missing or of no use."""
     if target not in PROCESS.shipped:
-        table = read_table(place_of(target)) if target else {}
-        fits = table and {name: table[name] for name in ("sources", "system", "target")} == identity_of(target)
-        PROCESS.shipped[target] = table if fits else {}
-    found: Table = PROCESS.shipped[target]
-    return found
+        PROCESS.shipped[target] = read_table(target) if target else {}
+    table: Table = PROCESS.shipped[target]
+    return table
 
 
-def read_table(place: str) -> Table:
-    """Return the table of a file; empty where there is no file. Warns of a damaged one."""
+def read_table(target: str) -> Table:
+    """Return the table of the file for a target; empty where there is no file, or it does not fit. Warns of a damaged
+    one."""
+    place = place_of(target)
     try:
         with open(place, "rb") as file:
             checksum, _, length = file.readline(LONGEST_LINE).partition(b" ")
@@ -106,7 +106,8 @@ def read_table(place: str) -> Table:
         return _warn(place, "its first line is wrong")
     if digest_of(content).encode() != checksum:
         return _warn(place, "the checksum of its table is wrong")
-    return {**marshal.loads(content), "start": start}
+    table = {**marshal.loads(content), "start": start}
+    return table if table.items() >= identity_of(target).items() else {}
 
 
 def write(place: str, target: str, parts: Mapping[str, bytes]) -> None:
