@@ -15,12 +15,12 @@ import ast
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
 from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.loopir import ir, operators
+from graphc.loopir import ir, operators, visit
 from graphc.startup.record import record
 
 
@@ -304,7 +304,7 @@ def print_function(function: ir.Function) -> str:
     head = [f"def {function.name}({params}):"]
     if function.doc:
         head.append(f"{INDENT}{function.doc!r}")
-    return "\n".join([*head, *_print_body(function.body, names, INDENT), ""])
+    return "\n".join([*head, *body_lines(function.body, INDENT, lambda stmt: [_print_line(stmt, names)]), ""])
 
 
 def _print_param(param: ir.Var | ir.Buffer, names: Declared) -> str:
@@ -324,20 +324,22 @@ def _text(names: Declared, *exprs: ir.Expr) -> str:
 
 def print_statement(stmt: ir.Stmt) -> str:
     """The first line of a statement, for messages."""
-    return next(_print_body([stmt], Declared(()), ""))
+    return _print_line(stmt, Declared(()))
 
 
-def _print_body(body: Iterable[ir.Stmt], names: Declared, pad: str) -> Iterator[str]:
+def body_lines(
+    body: Iterable[ir.Stmt], pad: str, lines_of: Callable[[ir.Stmt], Iterable[str]], empty: str = ""
+) -> Iterator[str]:
+    """The lines of statements, those inside them indented. `lines_of` writes a statement without those inside it;
+    `empty` follows where notes alone are inside one."""
     for stmt in body:
-        yield pad + _print_line(stmt, names)
-        if isinstance(stmt, ir.Loop):
-            names.scalars[stmt.var.name] = stmt.var.dtype
-            yield from _print_body(stmt.body, names, pad + INDENT)
-        elif isinstance(stmt, ir.If):
-            yield from _print_body(stmt.then, names, pad + INDENT)
-            if stmt.orelse:
+        yield from (pad + line for line in lines_of(stmt))
+        for number, inner in enumerate(visit.bodies(stmt)):
+            if number and inner:
                 yield f"{pad}else:"
-                yield from _print_body(stmt.orelse, names, pad + INDENT)
+            yield from body_lines(inner, pad + INDENT, lines_of, empty)
+            if empty and (inner or not number) and all(isinstance(each, ir.Note) for each in inner):
+                yield f"{pad}{INDENT}{empty}"
 
 
 def _print_line(stmt: ir.Stmt, names: Declared) -> str:
@@ -361,6 +363,7 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
             )
             after = f", safepoint={text(safepoint)}" if safepoint is not None else ""
             goes = "abreast" if abreast else "range" if conflicts is None else "independent"
+            names.scalars[var.name] = var.dtype
             return f"for {var.name}{kind} in {goes}({bounds}{but}{after}):"
         case ir.If(condition):
             return f"if {text(condition)}:"
@@ -462,43 +465,31 @@ def emit_function(function: ir.Function) -> str:
     lines = [f"def {function.name}({params}):"]
     if function.doc:
         lines.append(f'{INDENT}"""{one_line(function.doc)}"""')
-    lines += emit_statements(function.body, INDENT, {*function.doc.splitlines(), ""})
+    said = {*function.doc.splitlines(), ""}
+    lines += body_lines(function.body, INDENT, partial(emit_lines, said=said), empty="pass")
     lines.append(f"{INDENT}return 0")
     return "".join(f"{part}\n" for line in lines for part in wrapped(line))
 
 
-def emit_statements(body: Sequence[ir.Stmt], pad: str, said: set[str]) -> Iterator[str]:
-    """Lines of source; what is `said` already is not said again."""
-    for stmt in body:
-        if isinstance(stmt, ir.Note):
-            new = [line for line in stmt.text.splitlines() if line not in said]
-            yield from (f"{pad}# {one_line(line)}" for line in new)
-            said.update(new)
-        elif isinstance(stmt, ir.Loop):
-            bounds = text_of(stmt.size) if stmt.begin == ir.ZERO else f"{text_of(stmt.begin)}, {text_of(stmt.size)}"
-            kind = "abreast" if stmt.abreast else "independent" if stmt.is_independent else "range"
-            yield f"{pad}for {stmt.var.name} in {kind}({bounds}):"
-            yield from emit_statements(stmt.body, pad + INDENT, said)
-        elif isinstance(stmt, ir.If):
-            yield f"{pad}if {text_of(stmt.condition)}:"
-            yield from emit_branch(stmt.then, pad + INDENT, said)
-            if stmt.orelse:
-                yield f"{pad}else:"
-                yield from emit_branch(stmt.orelse, pad + INDENT, said)
-        else:
-            yield pad + emit_statement(stmt)
-
-
-def emit_branch(body: Sequence[ir.Stmt], pad: str, said: set[str]) -> Iterator[str]:
-    yield from emit_statements(body, pad, said)
-    if all(isinstance(stmt, ir.Note) for stmt in body):
-        yield f"{pad}pass"
+def emit_lines(stmt: ir.Stmt, said: set[str]) -> list[str]:
+    """The source of a statement without those inside it; lines of a note that are `said` already are not repeated."""
+    if not isinstance(stmt, ir.Note):
+        return [emit_statement(stmt)]
+    new = [line for line in stmt.text.splitlines() if line not in said]
+    said.update(new)
+    return [f"# {one_line(line)}" for line in new]
 
 
 def emit_statement(stmt: ir.Stmt) -> str:
     match stmt:
         case ir.Break():
             return "break"
+        case ir.Loop(var, size, _, begin):
+            bounds = text_of(size) if begin == ir.ZERO else f"{text_of(begin)}, {text_of(size)}"
+            iterations = "abreast" if stmt.abreast else "independent" if stmt.is_independent else "range"
+            return f"for {var.name} in {iterations}({bounds}):"
+        case ir.If(condition):
+            return f"if {text_of(condition)}:"
         case ir.Let(var, value) | ir.Set(var, value):
             return f"{var.name} = {text_of(value)}"
         case ir.Store(buffer, index, value):
@@ -512,7 +503,7 @@ def emit_statement(stmt: ir.Stmt) -> str:
             return f"if {call} != 0: return {code}" if code else call
         case ir.Launch(function, count, size, args):
             return f"parallel({', '.join([function, *map(text_of, (count, size, *args))])})"
-    raise AssertionError(f"{stmt} is more than a line")
+    raise AssertionError(f"{stmt} has no source")
 
 
 def one_line(text: str) -> str:

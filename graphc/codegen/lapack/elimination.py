@@ -95,16 +95,21 @@ def system_words() -> Words:
     return Words({name: Ptr if name in "ax" else I64 for name in SYSTEM})
 
 
+def triangle_of(matrix: Operand, lower: Bool, transposed: Bool, unit: Bool) -> tuple[Ptr, Bool, Ptr]:
+    """A triangular matrix as Fortran has it, which takes contiguous rows for columns: the letter of its triangle,
+    whether it is transposed, and the letter of its diagonal."""
+    is_lower = matrix.is_plain.choose(~lower, lower)
+    is_turned = matrix.is_plain.choose(~transposed, transposed)
+    return is_lower.choose(letter("L"), letter("U")), is_turned, unit.choose(letter("U"), letter("N"))
+
+
 @matrix_function("solve_range")
 def solve_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Solves for some right sides, by BLAS. Rows that are contiguous are columns to Fortran: it has the transposed
     matrix then, and of right sides in rows it solves x' a' = b'."""
     w, kind = system_words().read(context), ARITHMETIC[suffix].kind
     matrix = Operand(Matrix(w["a"], w["row"], w["column"]), w["n"], w["n"])
-    is_lower, is_transposed = w["lower"] != 0, w["transposed"] != 0
-    uplo = matrix.is_plain.choose(~is_lower, is_lower).choose(letter("L"), letter("U"))
-    is_turned = matrix.is_plain.choose(~is_transposed, is_transposed)
-    diagonal = (w["unit"] != 0).choose(letter("U"), letter("N"))
+    uplo, is_turned, diagonal = triangle_of(matrix, *(w[name] != 0 for name in ("lower", "transposed", "unit")))
     in_rows = w["x_column"] == 1
     one = kind.of(1)
     with code.count(begin, end, RIGHT_SIDES) as first:
@@ -193,10 +198,32 @@ def swap_rows(code: Code, suffix: str, n: I64, x: Ptr, step: I64, count: I64, pi
     with code.count(0, n) as j:
         column = x.at(j * step, kind)
         with code.count(0, count) as i:
-            here, there = column.at(i, kind), column.at(pivots.at(i, I64).load(I64), kind)
-            value, other = here.load(kind), there.load(kind)
-            here.store(other)
-            there.store(value)
+            swap(column.at(i, kind), column.at(pivots.at(i, I64).load(I64), kind), kind)
+
+
+def swap(here: Ptr, there: Ptr, kind: Any) -> None:
+    """Exchange two numbers in memory, which may be the same."""
+    value, other = here.load(kind), there.load(kind)
+    here.store(other)
+    there.store(value)
+
+
+def lu_by_lapack(code: Code, suffix: str, m: I64, n: I64, x: Ptr, step: I64, pivots: Ptr) -> None:
+    """L and U of m rows and n contiguous columns, and the row that each of the first rows is swapped with, from 0."""
+    call_lapack(code, "getrf", suffix, m, n, x, step, pivots)
+    count = m.minimum(n)
+    widen(code, pivots, count)
+    with code.count(0, count) as i:
+        place = pivots.at(i, I64)
+        place.store(place.load(I64) - 1)
+
+
+def order_after_swaps(code: Code, m: I64, permutation: Ptr, count: I64, pivots: Ptr) -> None:
+    """The order in which m rows stand after the swaps of the first `count`."""
+    with code.count(0, m) as i:
+        permutation.at(i, I64).store(i)
+    with code.count(0, count) as i:
+        swap(permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64), I64)
 
 
 @matrix_function("lu_blocked")
@@ -204,11 +231,7 @@ def lu_blocked(code: Code, suffix: str, m: I64, n: I64, x: Ptr, step: I64, pivot
     """L and U of m rows and no more columns, in contiguous columns; the row that each of n is swapped with."""
     kind = ARITHMETIC[suffix].kind
     with code.when(n <= PANEL):
-        call_lapack(code, "getrf", suffix, m, n, x, step, pivots)
-        widen(code, pivots, n)
-        with code.count(0, n) as i:
-            place = pivots.at(i, I64)
-            place.store(place.load(I64) - 1)
+        lu_by_lapack(code, suffix, m, n, x, step, pivots)
         code.ret()
     half, one = half_of(n), I64.of(1)
     rest = n - half
@@ -419,9 +442,7 @@ def _solve_by_blas(
 ) -> None:
     """Rows here are columns to Fortran: it has the transposed matrix where its rows are contiguous, and of several
     right sides solves x' a' = b'."""
-    is_lower = matrix.is_plain.choose(~lower, lower)
-    uplo, diagonal = is_lower.choose(letter("L"), letter("U")), unit.choose(letter("U"), letter("N"))
-    is_turned = matrix.is_plain.choose(~transposed, transposed)
+    uplo, is_turned, diagonal = triangle_of(matrix, lower, transposed, unit)
     with code.when(k == 1):
         trans = is_turned.choose(letter("T"), letter("N"))
         call_routine(code, "trsv", suffix, uplo, trans, diagonal, n, matrix.at, matrix.leading, x, I64.of(1))
@@ -509,13 +530,7 @@ def lu(
             copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
         lu_columns(suffix)(code, n, packed, pivots)
         transpose_square(suffix)(code, n, packed)
-    with code.count(0, n) as i:
-        permutation.at(i, I64).store(i)
-    with code.count(0, n) as i:
-        here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64)
-        value, other = here.load(I64), there.load(I64)
-        here.store(other)
-        there.store(value)
+    order_after_swaps(code, n, permutation, n, pivots)
     return I64.of(0)
 
 
@@ -526,11 +541,7 @@ def lu_columns(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
         with code.when(n > BLOCKED):
             lu_blocked(suffix)(code, n, n, x, n, pivots)
             code.ret()
-    call_lapack(code, "getrf", suffix, n, n, x, n, pivots)
-    widen(code, pivots, n)
-    with code.count(0, n) as i:
-        place = pivots.at(i, I64)
-        place.store(place.load(I64) - 1)
+    lu_by_lapack(code, suffix, n, n, x, n, pivots)
 
 
 @matrix_function("lu_of_any_one")
@@ -539,19 +550,12 @@ def lu_of_any(
     Ptr, pivots: Ptr,
 ) -> I64:  # fmt: skip
     """Status 0."""
-    with code.count(0, m) as i:
-        permutation.at(i, I64).store(i)
     shorter = m.minimum(n)
     with code.when(shorter > 0):
         copy(suffix)(code, m, n, a, row, column, matrix, I64.of(1), m)
-        call_lapack(code, "getrf", suffix, m, n, matrix, m, pivots)
+        lu_by_lapack(code, suffix, m, n, matrix, m, pivots)
         copy(suffix)(code, m, n, matrix, I64.of(1), m, packed, n, I64.of(1))
-        widen(code, pivots, shorter)
-    with code.count(0, shorter) as i:
-        here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64) - 1, I64)
-        value, other = here.load(I64), there.load(I64)
-        here.store(other)
-        there.store(value)
+    order_after_swaps(code, m, permutation, shorter, pivots)
     return I64.of(0)
 
 
@@ -572,10 +576,7 @@ def lu_loops(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
         with code.when(best.value != k):
             other = x.at(best.value * n, kind)
             with code.count(0, n) as j:
-                here, there = own.at(j, kind), other.at(j, kind)
-                value, moved = here.load(kind), there.load(kind)
-                here.store(moved)
-                there.store(value)
+                swap(own.at(j, kind), other.at(j, kind), kind)
         pivot = own.at(k, kind).load(kind)
         with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
             row = x.at(i * n, kind)

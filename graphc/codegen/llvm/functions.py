@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.module import POISON
-from graphc.codegen.llvm.typed import ELEMENTS, I8, I32, I64, NULL, Bool, N, Number, Ptr, Value, truth
+from graphc.codegen.llvm.typed import ELEMENTS, I8, I32, I64, NULL, Bool, N, Number, Ptr, Value, elements, truth
 from graphc.startup.record import record
 
 P = ParamSpec("P")
@@ -138,7 +138,7 @@ def functions(
 ) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes a Python function that writes one of LLVM's for any dtype into a table of these by dtype, of the names
     `{name}_{dtype}`. It takes the code and the dtype before its parameters, in whose annotations `Element` is the
-    dtype's type.
+    dtype's type, and `Elements` that of addresses of such numbers.
 
         @functions("clear", "noinline", KINDS.__getitem__)
         def clear(code: Code, dtype: str, place: Ptr, value: Element) -> None:
@@ -154,7 +154,8 @@ def functions(
             def write(code: Code, *args: Value) -> R:
                 return body(code, dtype, *args)
 
-            returns, types = _types(body, 2, {"Element": kind_of(dtype)})
+            element = kind_of(dtype)
+            returns, types = _types(body, 2, {"Element": element, "Elements": elements(element)})
             return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=is_internal)
 
         return of

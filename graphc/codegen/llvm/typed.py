@@ -9,6 +9,7 @@ beside a value is a constant of its type. Integers are compared as signed ones u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from struct import pack, unpack
 from typing import Any, ClassVar, Protocol, TypeVar, cast, overload
 
@@ -443,6 +444,50 @@ KINDS: Mapping[type[int], type[Value]] = {PointerField: Ptr, HalfField: I32, Lon
 
 
 NULL = Ptr(None, "null")
+
+
+class Elements(Ptr):
+    """The address of numbers of one type, side by side: x[i] is one of them, x.at(i) its address, x.value the first.
+
+        x[j] = x[i] * 2.0
+        x.at(j).value /= x[i]
+    """
+
+    __slots__ = ()
+    element: ClassVar[type[Any]]
+
+    def at(self, index: I64 | int, kind: type[Value] | None = None) -> Any:
+        """The address `index` elements further, or as many values of another type."""
+        if kind is not None:
+            return super().at(index, kind)
+        return self._code().emit(type(self), f"getelementptr {self.element.spelling}, {self}, {size_text(index)}")
+
+    @property
+    def value(self) -> Any:
+        return self.load(self.element)
+
+    @value.setter
+    def value(self, number: Number) -> None:
+        self.store(number)
+
+    def __getitem__(self, index: I64 | int) -> Any:
+        return self.at(index).value
+
+    def __setitem__(self, index: I64 | int, number: Number) -> None:
+        self.at(index).store(number)
+
+
+@cache
+def elements(element: type[Number]) -> type[Elements]:
+    """The type of addresses of such numbers."""
+    return type(f"{element.__name__}s", (Elements,), {"__slots__": (), "element": element})
+
+
+class Indices(Elements):
+    """The address of 64-bit integers."""
+
+    __slots__ = ()
+    element = I64
 
 
 class NoAlias(Ptr):

@@ -16,7 +16,7 @@ implementation of the exponential and logarithm functions (ACM TOMS 15, 1989; 16
 instead of tables; Sun's fdlibm (1993); Muller, Elementary Functions (3rd ed., 2016). The coefficients are our own, see
 `coefficients`.
 
-Each function stands in `exponential`, `circular`, `gamma` or `log_gamma`.
+Each function stands in `exponential`, `trigonometric` or `gamma`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from inspect import signature
+from typing import Any
 
 from llvmlite import ir
 
@@ -73,10 +74,6 @@ from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, s
 from graphc.codegen.vecmath.variants import call_for_one, declare_pure, limit_vectors
 from graphc.startup.record import record, replace
 
-# --- random words -----------------------------------------------------------------------------------------------------
-# In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a number of each counter; of
-# counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
-
 # --- portable functions -----------------------------------------------------------------------------------------------
 # Functions that have the same bits on every machine, in LLVM IR (graphc/arrays/portable.py has the formulas).
 #
@@ -84,25 +81,19 @@ from graphc.startup.record import record, replace
 # processor, and no instruction carries a flag under which LLVM could join these: so they need no word of the
 # processor.
 
+Kernel = Callable[..., Float]
 Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
 
 
-def portable_log(x: Float) -> Float:
-    """The natural logarithm, 1 ulp."""
-    result: Float = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
-    return result
+def _in_float64(formula: Callable[[Any], Any]) -> Kernel:
+    return lambda x: in_double(formula, x) if x.format.is_single else formula(x)
 
 
-def portable_exp(x: Float) -> Float:
-    """e**x, 2 ulp."""
-    result: Float = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
-    return result
-
-
-def portable_arccos(x: Float) -> Float:
-    """The inverse cosine, 3 ulp."""
-    result: Float = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
-    return result
+PORTABLE: dict[str, Kernel] = {
+    "portable_log": _in_float64(portable.log),  # 1 ulp
+    "portable_exp": _in_float64(portable.exp),  # 2 ulp
+    "portable_arccos": _in_float64(portable.arccos),  # 3 ulp
+}
 
 
 def normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
@@ -127,7 +118,9 @@ DRAWN: dict[str, Halves] = {
 """The numbers made of the two words of a block, by the names of functions of counters."""
 
 
-# --- philox -----------------------------------------------------------------------------------------------------------
+# --- random words: Philox ---------------------------------------------------------------------------------------------
+# In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a number of each counter; of
+# counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
 
 
 def _words(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
@@ -227,8 +220,6 @@ def repeated(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
 
 
 # --- elementary functions ---------------------------------------------------------------------------------------------
-
-Kernel = Callable[..., Float]
 
 
 @record()
@@ -351,9 +342,9 @@ VECTOR_MATH: dict[str, Kernel] = {
         *(exp, exp2, expm1, log, log2, log10, log1p, softplus, sigmoid),
         *(sin, cos, tan, asin, acos, atan, atan2),
         *(sinh, cosh, tanh, asinh, acosh, atanh),
-        *(cbrt, hypot, pow, erf, erfc, erfcx, gammaln, digamma, trigamma, portable_log, portable_exp, portable_arccos),
+        *(cbrt, hypot, pow, erf, erfc, erfcx, gammaln, digamma, trigamma),
     )
-}
+} | PORTABLE
 TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
 """Functions of one argument that share most of their work: loops that call them apart call one that computes all."""
 JOINT_MATH: dict[str, Callable[..., tuple[Float, ...]]] = {"sincos": sincos}
