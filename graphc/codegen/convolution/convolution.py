@@ -77,7 +77,7 @@ from graphc.ops.conv import MOST_SPATIAL
 @range_function("conv_kernels")
 def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
-    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
     w = words_of().read(context)
     axes = axes_of(w)
     channels = w["channels_here"]
@@ -116,16 +116,16 @@ def _clear(
 ) -> None:
     """Fills a group of lanes of a channel's terms with zeros."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-    group: Any = vector(own.kind, GROUP)
+    group: Any = vector(own.element, GROUP)
     with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
         term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
-        panel.at(term * width, own.kind).store(group.of(0), align=own.align)
+        panel.at(term * width, own.element).store(group.of(0), align=own.align)
 
 
 @range_function("conv_images")
 def images_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies channels of images into zeros: those from begin to end."""
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     w = words_of().read(context)
     axes = axes_of(w)
     lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
@@ -148,34 +148,34 @@ def images_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) ->
 
 
 def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     with code.count(begin, end) as place:
         to.at(place, kind).store(kind.of(0))
 
 
 def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
     own = ARITHMETIC[suffix]
-    group: Any = vector(own.kind, GROUP)
+    group: Any = vector(own.element, GROUP)
     place = code.variable(begin)
     with code.when(step == 1), code.loop() as iteration:
         iteration.leave.unless(place.value + GROUP <= end)
-        to.at(place.value, own.kind).store(
-            from_.at(place.value, own.kind).load(group, align=own.align), align=own.align
+        to.at(place.value, own.element).store(
+            from_.at(place.value, own.element).load(group, align=own.align), align=own.align
         )
         place.value += GROUP
     with code.count(place.value, end) as rest:
-        to.at(rest, own.kind).store(from_.at(rest * step, own.kind).load(own.kind))
+        to.at(rest, own.element).store(from_.at(rest * step, own.element).load(own.element))
 
 
 def is_finite(suffix: str) -> Function[..., Bool]:
     """True if the first groups of lanes of rows of panels hold neither NaN nor infinities."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-    kind: Any = vector(own.kind, GROUP)
+    kind: Any = vector(own.element, GROUP)
 
     def write(code: Code, memory: Ptr, rows: I64, groups: I64) -> Bool:
         total = code.variable(kind.of(0))
         with code.count(0, rows, sure=True) as row, code.count(0, groups, sure=True) as group:
-            part = memory.at(row * width + group * GROUP, own.kind).load(kind, align=own.align)
+            part = memory.at(row * width + group * GROUP, own.element).load(kind, align=own.align)
             total.value = total.value + part * 0.0
         zero = code.variable(total.value.lane(0))
         for lane in range(1, GROUP):
@@ -221,15 +221,15 @@ def rows_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
     with code.count(begin, end) as row:
         place = place_of_line(code, row, words, axes)
         x, w, y = (
-            address_of(words, name, place, parts, own.kind)
+            address_of(words, name, place, parts, own.element)
             for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
         )
         with code.count(0, last.count) as p:
-            total: Variable[Any] = code.variable(own.kind.of(0))
+            total: Variable[Any] = code.variable(own.element.of(0))
             with code.count(0, words["channels"]) as c:
-                at = x.at(c * words["x_c"], own.kind), w.at(c * words["w_c"], own.kind)
+                at = x.at(c * words["x_c"], own.element), w.at(c * words["w_c"], own.element)
                 _add(code, own, total, axes, (place["0"], place["1"], p), at)
-            y.at(p * last.y, own.kind).store(total.value)
+            y.at(p * last.y, own.element).store(total.value)
 
 
 def _add(
@@ -243,11 +243,11 @@ def _add(
         now = tap.value
         tap.value = now + 1
         i = axis.place(count, now, iteration)
-        there = x.at(i * axis.x, own.kind), w.at(now * axis.w, own.kind)
+        there = x.at(i * axis.x, own.element), w.at(now * axis.w, own.element)
         if others:
             _add(code, own, total, others, tuple(rest), there)
         else:
-            left, right = (each.load(own.kind) for each in there)
+            left, right = (each.load(own.element) for each in there)
             total.value = total.value.apply(own.plus, left.apply(own.times, right))
 
 
@@ -276,7 +276,7 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
     """Computes the parts of the results from begin to end: some tiles of one panel of lanes each."""
     width = tile_width(suffix)
     w = words_of().read(context)
-    kind, count = ARITHMETIC[suffix].kind, rows_of_tile()
+    kind, count = ARITHMETIC[suffix].element, rows_of_tile()
     bases, targets = code.local(Ptr, count), code.local(Ptr, count)
     across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
     part = w["height"] * count
@@ -307,7 +307,7 @@ def _rows(
     stop: I64,
 ) -> tuple[I64, I64]:  # fmt: skip
     """The places of the numbers of a tile's results, where the results go, and the terms they have."""
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     n, pixel = row // w["pixels"], code.variable(row % w["pixels"])
     image, result = code.variable(w["image"].at(n * w["image_n"], kind)), code.variable(target.at(n * w["y_n"], kind))
     first, last = code.variable(stop), code.variable(term)
@@ -359,7 +359,7 @@ def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
         tables[name] = at
         at = at.at(size, I64)
     panel = at.at(((at.integer() + 63) & -64) - at.integer())
-    image = panel.at(passes * taps * lanes, own.kind)
+    image = panel.at(passes * taps * lanes, own.element)
     record.put(context, {**tables, "panels": panel, "pixels": pixels})
     with (
         code.count(0, w["groups"], sure=True) as group,
@@ -368,9 +368,9 @@ def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
     ):
         here = least(code, w["images"] - n, chunk)
         there = least(code, w["channels"] - c, passes)
-        source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.kind)
-        first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.kind)
-        target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.kind)
+        source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.element)
+        first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.element)
+        target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.element)
         record.put(context, {
                 "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
                 "is_new": ((group + n + c == 0) | (w["channels"] > passes)).to(I64, signed=False),
@@ -492,7 +492,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
     elements there, which are as far apart as it takes to meet the next."""
 
     def write(code: Code, context: Ptr) -> None:
-        kind = ARITHMETIC[suffix].kind
+        kind = ARITHMETIC[suffix].element
         record = words_of()
         words = record.read(context)
         axes = axes_of(words)

@@ -85,7 +85,7 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
         columns = Columns(suffix, lanes, first_lanes(there, lanes) if registers == 1 else None)
         places = [least(code, begin + number, third.count - 1) for number in range(results)]
         taps = _taps(code, third, places)
-        bases = [image.at((place * third.stride - third.low) * third.x, own.kind) for place in places]
+        bases = [image.at((place * third.stride - third.low) * third.x, own.element) for place in places]
         sums, totals = (
             [[code.variable(columns.kind.of(0)) for _ in range(registers)] for _ in places] for _ in range(2)
         )
@@ -96,13 +96,13 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
                     at_1 = q * second.stride + j * second.dilation - second.low
                     with code.when(at_1.below(second.size)):
                         offset = c * w["x_c"] + at_0 * first.x + at_1 * second.x
-                        line = kernel.at(c * w["w_c"] + i * first.w + j * second.w, own.kind)
-                        _add(code, columns, third, sums, [base.at(offset, own.kind) for base in bases], line, *taps)
+                        line = kernel.at(c * w["w_c"] + i * first.w + j * second.w, own.element)
+                        _add(code, columns, third, sums, [base.at(offset, own.element) for base in bases], line, *taps)
                         with code.when(third.taps >= LONG):
                             _join(columns, sums, totals)
             _join(columns, sums, totals)
         left = least(code, third.count - begin, I64.of(results))
-        _store(code, columns, totals, result.at(begin * third.y, own.kind), (third.y, w["y_g"]), left, there, fresh)
+        _store(code, columns, totals, result.at(begin * third.y, own.element), (third.y, w["y_g"]), left, there, fresh)
 
     return write
 
@@ -139,11 +139,11 @@ def _add(
     end.value = most(code, begin.value, end.value)
 
     def add(tap: I64, chosen: Sequence[int]) -> None:
-        kernel, offset = line.at(tap * axis.w, own.kind), tap * (axis.dilation * axis.x)
+        kernel, offset = line.at(tap * axis.w, own.element), tap * (axis.dilation * axis.x)
         for number in range(len(sums[0])):
-            weights = columns.read(code, kernel.at(number * lanes, own.kind))
+            weights = columns.read(code, kernel.at(number * lanes, own.element))
             for place in chosen:
-                numbers = columns.read(code, bases[place].at(offset, own.kind).at(number * lanes, own.kind))
+                numbers = columns.read(code, bases[place].at(offset, own.element).at(number * lanes, own.element))
                 total = sums[place][number]
                 total.value = total.value.apply(own.plus, numbers.apply(own.times, weights))
 
@@ -171,25 +171,28 @@ def _store(
     """Stores results. steps: how far apart they are along the line, and among groups."""
     own, lanes = columns.own, columns.kind.lanes
     (step, group), is_fresh = steps, fresh != 0
-    kept = code.local(own.kind, lanes * len(totals[0]), align=64)
+    kept = code.local(own.element, lanes * len(totals[0]), align=64)
     done = code.label("done")
     for place, row in enumerate(totals):
         if place:
             done.when(rows <= place)
-        at = result.at(step * place, own.kind)
+        at = result.at(step * place, own.element)
         with code.when(group == 1):
             for number, total in enumerate(row):
-                here = at.at(number * lanes, own.kind)
+                here = at.at(number * lanes, own.element)
                 with code.when(~is_fresh):
                     total.value = columns.read(code, here).apply(own.join, total.value)
                 columns.write(code, total.value, here)
         with code.otherwise():
             for number, total in enumerate(row):
-                kept.at(number * lanes, own.kind).store(total.value, align=own.align)
+                kept.at(number * lanes, own.element).store(total.value, align=own.align)
             with code.count(0, there, sure=True) as lane:
-                to, whole = at.at(group * lane, own.kind), code.variable(kept.at(lane, own.kind).load(own.kind))
+                to, whole = (
+                    at.at(group * lane, own.element),
+                    code.variable(kept.at(lane, own.element).load(own.element)),
+                )
                 with code.when(~is_fresh):
-                    whole.value = to.load(own.kind).apply(own.join, whole.value)
+                    whole.value = to.load(own.element).apply(own.join, whole.value)
                 to.store(whole.value)
     code.place(done)
 
@@ -197,7 +200,7 @@ def _store(
 def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Sequence[I64], there: I64, fresh: I64
 ) -> None:  # fmt: skip
     """Results of a panel of groups."""
-    kind, lanes = ARITHMETIC[suffix].kind, lanes_of(suffix)
+    kind, lanes = ARITHMETIC[suffix].element, lanes_of(suffix)
     y_g = words_of().read(context)["y_g"]
     with code.when(there == tile_width(suffix)):
         group_block(suffix, 2)(code, context, *at, *places, there, fresh)
@@ -210,7 +213,7 @@ def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Seq
 @range_function("conv_group_lines")
 def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_lines_<t>: the number of a line is that of its image, channel, and places along the first axes."""
-    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
     w = words_of().read(context)
     first, second, third = axes_of(w)
     with code.count(begin, end, sure=True) as number:
@@ -252,13 +255,13 @@ def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I
     with code.count(begin, end, sure=True) as number, code.count(0, w["channels"], sure=True) as c:
         lane, n = number % across * width, number // across
         there = least(code, w["groups"] - lane, I64.of(width))
-        image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.kind))
-        kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.kind))
+        image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.element))
+        kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.element))
         with code.when(is_turned):
             _copy(code, suffix, image.value, w, "x", "012", sizes, there, memory)
-            _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.kind))
-            image.value, kernel.value = memory, memory.at(image_length, own.kind)
-        result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.kind)
+            _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.element))
+            image.value, kernel.value = memory, memory.at(image_length, own.element)
+        result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.element)
         fresh = (c == 0).to(I64, signed=False)
         _panel(code, suffix, mine, (image.value, kernel.value, result), there, fresh)
     leave_panels(code, memory, is_mine)
@@ -269,7 +272,7 @@ def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64,
     w = words_of().read(context)
     first, second, third = axes_of(w)
     image, kernel, result = at
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     with (
         code.count(0, w["outs"], sure=True) as o,
         code.count(0, first.count, sure=True) as p,
@@ -305,7 +308,7 @@ def _copy(
     to: Ptr,
 ) -> None:  # fmt: skip
     """Copies the groups of a panel, so that they stand beside each other; those that are missing are 0."""
-    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
     *outer, last = sizes
     lines = outer[0]
     for size in outer[1:]:
@@ -355,15 +358,15 @@ def line(suffix: str, registers: int) -> Function[..., None]:
         sums = [code.variable(part.kind.of(0)) for part in parts]
         with code.count(0, terms) as term:
             offset = offsets.at(term, I64).load(I64)
-            number = kernel.at(term * width, own.kind).load(own.kind).spread(lanes)
+            number = kernel.at(term * width, own.element).load(own.element).spread(lanes)
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-                read = part.read(code, image.at(offset + place * lanes, own.kind))
+                read = part.read(code, image.at(offset + place * lanes, own.element))
                 total.value = total.value.apply(own.plus, read.apply(own.times, number))
         with code.when(fresh == 0):
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-                total.value = part.read(code, result.at(place * lanes, own.kind)).apply(own.join, total.value)
+                total.value = part.read(code, result.at(place * lanes, own.element)).apply(own.join, total.value)
         for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-            part.write(code, total.value, result.at(place * lanes, own.kind))
+            part.write(code, total.value, result.at(place * lanes, own.element))
 
     return write
 
@@ -372,7 +375,7 @@ def line(suffix: str, registers: int) -> Function[..., None]:
 def lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_lines_<t>."""
     w: dict[str, Any] = words_of().read(context)
-    kind, lanes, length = ARITHMETIC[suffix].kind, lanes_of(suffix), axes_of(w)[2].count
+    kind, lanes, length = ARITHMETIC[suffix].element, lanes_of(suffix), axes_of(w)[2].count
     lines = w["pixels"] // length
     with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
         n, pixel = number // lines, number % lines * length
@@ -416,7 +419,7 @@ def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
 @range_function("conv_dots")
 def dots_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_dots_<t>: the number of a line is that of its image, group, channel, and places along the first axes."""
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     w = words_of().read(context)
     axes = axes_of(w)
     last = axes[-1]
@@ -438,7 +441,7 @@ def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64]
     """The terms of one channel of a result."""
     first, second, third = axes
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
-    sums = [code.variable(vector(own.kind, lanes).of(0)) for _ in range(DOT_REGISTERS)]
+    sums = [code.variable(vector(own.element, lanes).of(0)) for _ in range(DOT_REGISTERS)]
     begin = places[2] * third.stride - third.low
     from_ = most(code, I64.of(0) - begin, I64.of(0))
     until = least(code, third.taps, third.size - begin)
@@ -447,8 +450,8 @@ def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64]
         with code.when(at_0.below(first.size)), code.count(0, second.taps) as j:
             at_1 = places[1] * second.stride + j * second.dilation - second.low
             with code.when(at_1.below(second.size) & (until > from_)):
-                x = image.at(at_0 * first.x + at_1 * second.x + begin + from_, own.kind)
-                w = kernel.at(i * first.w + j * second.w + from_, own.kind)
+                x = image.at(at_0 * first.x + at_1 * second.x + begin + from_, own.element)
+                w = kernel.at(i * first.w + j * second.w + from_, own.element)
                 _dot(code, suffix, sums, x, w, until - from_)
     return add_lanes([join([total.value for total in sums], suffix)], suffix).lane(0)
 
@@ -459,7 +462,9 @@ def _dot(code: Code, suffix: str, sums: list[Variable[Any]], x: Ptr, w: Ptr, len
 
     def add(place: I64, total: Variable[Any], columns: Columns) -> None:
         own = columns.own
-        product = columns.read(code, x.at(place, own.kind)).apply(own.times, columns.read(code, w.at(place, own.kind)))
+        product = columns.read(code, x.at(place, own.element)).apply(
+            own.times, columns.read(code, w.at(place, own.element))
+        )
         total.value = total.value.apply(own.plus, product)
 
     whole, vectors = length - length % (lanes * len(sums)), length - length % lanes

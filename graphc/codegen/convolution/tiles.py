@@ -215,7 +215,7 @@ def tile_width(suffix: str) -> int:
 def conv_tile(suffix: str, registers: int) -> Function[..., None]:
     """conv_tile_<registers>_<t>."""
     own, lanes, count = ARITHMETIC[suffix], lanes_of(suffix), rows_of_tile()
-    kind: Any = vector(own.kind, lanes)
+    kind: Any = vector(own.element, lanes)
 
     @function("noinline optsize", name=f"conv_tile_{registers}_{suffix}")
     def write(
@@ -247,15 +247,15 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
         with code.when(is_beside):
             _turn(code, own, sums, places[0], there, step, fresh=False)
             code.ret()
-        kept = code.local(own.kind, count * registers * lanes, align=64)
+        kept = code.local(own.element, count * registers * lanes, align=64)
         for place, parts in enumerate(sums):
             for number, part in enumerate(parts):
-                kept.at((place * registers + number) * lanes, own.kind).store(part.value, align=own.align)
+                kept.at((place * registers + number) * lanes, own.element).store(part.value, align=own.align)
         with code.count(0, rows, sure=True) as row, code.count(0, there, sure=True) as lane:
-            at = results.at(row, Ptr).load(Ptr).at(lane * step, own.kind)
-            total = code.variable(kept.at(row * (registers * lanes) + lane, own.kind).load(own.kind))
+            at = results.at(row, Ptr).load(Ptr).at(lane * step, own.element)
+            total = code.variable(kept.at(row * (registers * lanes) + lane, own.element).load(own.element))
             with code.when(~is_fresh):
-                total.value = at.load(own.kind).apply(own.join, total.value)
+                total.value = at.load(own.element).apply(own.join, total.value)
             at.store(total.value)
 
     return write
@@ -270,15 +270,15 @@ def _multiply(
     with code.loop() as iteration:
         offset = offset_at.value.load(I64)
         parts = [
-            kernel_at.value.at(number * kind.lanes, own.kind).load(kind, align=own.align)
+            kernel_at.value.at(number * kind.lanes, own.element).load(kind, align=own.align)
             for number in range(len(sums[0]))
         ]
         for base, row in zip(bases, sums, strict=True):
-            number = base.at(offset, own.kind).load(own.kind).spread(kind.lanes)
+            number = base.at(offset, own.element).load(own.element).spread(kind.lanes)
             for total, part in zip(row, parts, strict=True):
                 total.value = total.value.apply(own.plus, number.apply(own.times, part))
         offset_at.value = offset_at.value.at(1, I64)
-        kernel_at.value = kernel_at.value.at(width, own.kind)
+        kernel_at.value = kernel_at.value.at(width, own.element)
         left.value = left.value.apply("add nsw", -1)
         iteration.leave.when(left.value == 0)
 
@@ -294,7 +294,7 @@ def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: 
             done.when(rows <= place)
         at = results.at(place, Ptr).load(Ptr)
         for number, (part, total) in enumerate(zip(parts, row, strict=True)):
-            here = at.at(number * lanes, own.kind)
+            here = at.at(number * lanes, own.element)
             with code.when(~is_fresh):
                 total.value = part.read(code, here).apply(own.join, total.value)
             part.write(code, total.value, here)
@@ -304,7 +304,7 @@ def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: 
 def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step: I64, *, fresh: bool) -> None:
     """Stores the sums of each lane beside each other."""
     side = SEGMENT // own.align
-    kind: Any = vector(own.kind, side)
+    kind: Any = vector(own.element, side)
     done = code.label("done")
     for register in range(len(sums[0])):
         groups = [
@@ -316,11 +316,11 @@ def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step:
             number = register * lanes + lane
             if number:
                 done.when(there <= number)
-            at = place.at(step * number if number else 0, own.kind)
+            at = place.at(step * number if number else 0, own.element)
             for position, group in enumerate(groups):
                 whole, first = group[lane % side], lane // side * side
                 part = whole.pick(whole, range(first, first + side))
-                here = at.at(position * side, own.kind)
+                here = at.at(position * side, own.element)
                 if not fresh:
                     part = here.load(kind, align=own.align).apply(own.join, part)
                 here.store(part, align=own.align)

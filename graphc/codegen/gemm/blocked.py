@@ -180,7 +180,7 @@ def give_back(code: Code, suffix: str) -> None:
 
 
 def words_of(suffix: str) -> tiles.Words:
-    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind)
+    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element)
     kinds |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), Ptr)
     return tiles.Words({name: kinds.get(name, I64) for name in WORDS})
 
@@ -202,7 +202,7 @@ def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
 
 def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
     """A tile of c, of a panel of a and one of b, whole: by as many rows at a time as registers hold sums of."""
-    rows, kind = limits().tile_rows, tiles.ARITHMETIC[suffix].kind
+    rows, kind = limits().tile_rows, tiles.ARITHMETIC[suffix].element
     for first in range(0, tiles.GROUP, rows):
         a, c = (each.part(I64.of(first), 0, kind) if first else each for each in (product.a, product.c))
         tiles.tile(rows, 2 * tiles.lanes_of(suffix), suffix)(
@@ -214,24 +214,24 @@ def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
 def edge(code: Code, suffix: str, p: tiles.Product, rows: I64, columns: I64) -> None:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
     own, width = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
-    sums = code.local(own.kind, tiles.GROUP * width, align=64)
+    sums = code.local(own.element, tiles.GROUP * width, align=64)
     if code.poison:
         poison(code, sums, I64.of(tiles.GROUP * width * own.align))
     made = tiles.Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
-    panel_tile(code, suffix, replace(p, beta=own.kind.of(0), c=made))
+    panel_tile(code, suffix, replace(p, beta=own.element.of(0), c=made))
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
-        at = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
-        value = code.variable(sums.at(i * width + j, own.kind).load(own.kind))
+        at = p.c.at.at(i * p.c.row + j * p.c.column, own.element)
+        value = code.variable(sums.at(i * width + j, own.element).load(own.element))
         with code.when(~is_fresh):
-            value.value = value.value.apply(own.join, at.load(own.kind).apply(own.scale, p.beta))
+            value.value = value.value.apply(own.join, at.load(own.element).apply(own.scale, p.beta))
         at.store(value.value)
 
 
 @tiles.element_function("multiply_blocks", "")
 def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the blocks of c from begin to end."""
-    kind, columns = tiles.ARITHMETIC[suffix].kind, 2 * tiles.lanes_of(suffix)
+    kind, columns = tiles.ARITHMETIC[suffix].element, 2 * tiles.lanes_of(suffix)
     w = words_of(suffix).read(context)
     a_count, b_count = tiles.panels(w["m"], tiles.GROUP), tiles.panels(w["n"], columns)
     with code.count(begin, end, sure=True) as block:
@@ -314,22 +314,22 @@ def slabs(
             across = tiles.panels(b_panels, width)
             blocks = across * tiles.panels(a_panels, height)
             diagonal = (triangle == 0).choose(I64.of(FAR), i - j)
-            c = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
+            c = p.c.at.at(i * p.c.row + j * p.c.column, own.element)
             shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
             tell({"n": n, "b_first": b_first, "c": c, **shape})
             at, factor = code.variable(I64.of(0)), code.variable(p.beta)
             with code.loop() as iteration:
                 length = tiles.least(code, p.k - at.value, pass_)
-                a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.kind)
-                b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.kind)
-                b_memory = memory.at(a_panels * tiles.GROUP * length, own.kind)
+                a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.element)
+                b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.element)
+                b_memory = memory.at(a_panels * tiles.GROUP * length, own.element)
                 tell({"k": length, "a": a, "b": b, "beta": factor.value})
                 tell({"a_panels": memory, "b_panels": b_memory})
                 packed = a_panels - a_first + (b_panels - b_first)
                 share = tiles.most(code, PACKED // columns // length, I64.of(1))
                 launch(code, pack_range(suffix).pointer(code), context, packed, share, settings)
                 launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
-                factor.value = own.kind.of(1)
+                factor.value = own.element.of(1)
                 at.value = at.value.apply("add nsw", length)
                 iteration.leave.unless(at.value < p.k)
 

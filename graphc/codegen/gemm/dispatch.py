@@ -242,7 +242,7 @@ def symmetric(
 @tiles.element_function("mirror", "noinline")
 def mirror(code: Code, suffix: str, m: I64, c: NoAlias, c_row: I64) -> None:
     """Copies the triangle below the diagonal to that above it, block by block."""
-    kind = tiles.ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].element
     with code.count(0, m, MIRRORED, sure=True) as row:
         below = row.apply("add nsw", MIRRORED)
         end = below.minimum(m)

@@ -55,17 +55,17 @@ most = external("llvm.smax.i64", I64, I64, I64)
 def rows(count: int, suffix: str) -> Function[..., Any]:
     """dots_of_rows: 1 or 4 of them, as a vector. Each element of x is loaded once for all."""
     own, lanes, parts = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), SUMS[has_avx512()]
-    kind, width = vector(own.kind, lanes), lanes * parts
+    kind, width = vector(own.element, lanes), lanes * parts
 
     def write(code: Code, n: I64, a: NoAlias, a_row: I64, x: NoAlias) -> Any:
         whole, vectors = n - n % width, n - n % lanes
-        streams = [a.at(a_row * row, own.kind) for row in range(count)]
+        streams = [a.at(a_row * row, own.element) for row in range(count)]
         totals = [code.variable(kind.of(0)) for _ in streams]
         with code.when(whole > 0):
             sums = [[code.variable(kind.of(0)) for _ in streams] for _ in range(parts)]
             with code.count(0, whole, width, sure=True) as j:
                 for stream in streams:
-                    ask(code, stream.at(j, own.kind), width * own.align)
+                    ask(code, stream.at(j, own.element), width * own.align)
                 for part, several in enumerate(sums):
                     add_rows(code, streams, x, j.apply("add nsw", part * lanes), several, tiles.Columns(suffix, lanes))
             for total, *several in zip(totals, *sums, strict=True):
@@ -78,7 +78,7 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
 
     params = {"n": I64, "a": NoAlias, "a_row": I64, "x": NoAlias}
     return Function(
-        f"dots_of_rows_{count}_{suffix}", vector(own.kind, count), params, write, "noinline", is_internal=True
+        f"dots_of_rows_{count}_{suffix}", vector(own.element, count), params, write, "noinline", is_internal=True
     )
 
 
@@ -87,9 +87,9 @@ def add_rows(
 ) -> None:
     """Adds, for each row, a vector of it at a place times that of x to a sum."""
     own = columns.own
-    factor = columns.read(code, x.at(place, own.kind))
+    factor = columns.read(code, x.at(place, own.element))
     for stream, total in zip(streams, sums, strict=True):
-        product = columns.read(code, stream.at(place, own.kind)).apply(own.times, factor)
+        product = columns.read(code, stream.at(place, own.element)).apply(own.times, factor)
         total.value = total.value.apply(own.plus, product)
 
 
@@ -109,25 +109,25 @@ def columns(count: int, suffix: str) -> Function[..., None]:
     def write(code: Code, m: I64, alpha: Any, *rest: Any) -> None:
         *numbers, a, a_col, y = rest
         whole = m - m % lanes
-        streams = [a.at(a_col * column, own.kind) for column in range(count)]
+        streams = [a.at(a_col * column, own.element) for column in range(count)]
         factor, *factors = [number.spread(lanes) for number in (alpha, *numbers)]
         with code.count(0, whole, lanes) as i:
-            some, at = tiles.Columns(suffix, lanes), y.at(i, own.kind)
+            some, at = tiles.Columns(suffix, lanes), y.at(i, own.element)
             old, vectors = some.read(code, at), []
             for stream in streams:
-                ask(code, here := stream.at(i, own.kind))
+                ask(code, here := stream.at(i, own.element))
                 vectors.append(some.read(code, here))
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
         with code.count(whole, m, lanes) as r:
-            some, at = within(code, m, r, suffix), y.at(r, own.kind)
+            some, at = within(code, m, r, suffix), y.at(r, own.element)
             old = some.read(code, at)
-            vectors = [some.read(code, stream.at(r, own.kind)) for stream in streams]
+            vectors = [some.read(code, stream.at(r, own.element)) for stream in streams]
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
 
     params: dict[str, type[Value]] = {
         "m": I64,
-        "alpha": own.kind,
-        **dict.fromkeys(numbers, own.kind),
+        "alpha": own.element,
+        **dict.fromkeys(numbers, own.element),
         "a": NoAlias,
         "a_col": I64,
         "y": NoAlias,
@@ -148,7 +148,7 @@ def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alp
 def short(vectors: int, suffix: str) -> Function[..., None]:
     """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    kind, count = vector(own.kind, lanes), SHORT_SUMS // vectors
+    kind, count = vector(own.element, lanes), SHORT_SUMS // vectors
 
     def write(
         code: Code, m: I64, n: I64, alpha: Any, a: NoAlias, a_col: I64, x: NoAlias, x_step: I64, y: NoAlias
@@ -158,9 +158,9 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
         sums = [[code.variable(kind.of(0)) for _ in parts] for _ in range(count)]
 
         def add(column: I64, totals: Sequence[Variable[Any]]) -> None:
-            factor = x.at(column * x_step, own.kind).load(own.kind).spread(lanes)
+            factor = x.at(column * x_step, own.element).load(own.element).spread(lanes)
             for place, (part, total) in enumerate(zip(parts, totals, strict=True)):
-                here = part.read(code, a.at(column * a_col + place * lanes, own.kind))
+                here = part.read(code, a.at(column * a_col + place * lanes, own.element))
                 total.value = total.value.apply(own.plus, here.apply(own.times, factor))
 
         with code.count(0, whole, count) as j:
@@ -170,11 +170,18 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
             add(j, sums[0])
         factor = alpha.spread(lanes)
         for place, part in enumerate(parts):
-            at = y.at(place * lanes, own.kind)
+            at = y.at(place * lanes, own.element)
             total = join([totals[place].value for totals in sums], suffix)
             part.write(code, part.read(code, at).apply(own.join, total.apply(own.scale, factor)), at)
 
-    params: dict[str, type[Value]] = {"m": I64, "n": I64, "alpha": own.kind, "a": NoAlias, "a_col": I64, "x": NoAlias}
+    params: dict[str, type[Value]] = {
+        "m": I64,
+        "n": I64,
+        "alpha": own.element,
+        "a": NoAlias,
+        "a_col": I64,
+        "x": NoAlias,
+    }
     params |= {"x_step": I64, "y": NoAlias}
     return Function(f"add_short_{vectors}_{suffix}", None, params, write, "noinline", is_internal=True)
 
@@ -291,7 +298,7 @@ def vector_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
+            kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys("axy", NoAlias)
             params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
 
             def write(code: Code, *values: Any) -> Any:
@@ -311,9 +318,9 @@ def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_
     own = tiles.ARITHMETIC[suffix]
     with code.when((a_step == 1) & (b_step == 1)):
         code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
-    total = code.variable(own.kind.of(0))
+    total = code.variable(own.element.of(0))
     with code.count(0, k) as p:
-        left, right = (at.at(p * step, own.kind).load(own.kind) for at, step in ((a, a_step), (b, b_step)))
+        left, right = (at.at(p * step, own.element).load(own.element) for at, step in ((a, a_step), (b, b_step)))
         total.value = total.value.apply(own.plus, left.apply(own.times, right))
     return total.value
 
@@ -324,13 +331,13 @@ def dots(code: Code, suffix: str, p: tiles.Product) -> None:
     own = tiles.ARITHMETIC[suffix]
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, p.m) as i:
-        a, c = p.a.part(i, 0, own.kind), p.c.part(i, 0, own.kind)
+        a, c = p.a.part(i, 0, own.element), p.c.part(i, 0, own.element)
         with code.count(0, p.n) as j:
-            b = p.b.part(0, j, own.kind)
+            b = p.b.part(0, j, own.element)
             total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
-            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.kind).at
+            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.element).at
             with code.when(~is_fresh):
-                kept = at.load(own.kind).apply(own.scale, p.beta)
+                kept = at.load(own.element).apply(own.scale, p.beta)
                 value.value = value.value.apply(own.join, kept)
             at.store(value.value)
 
@@ -346,21 +353,21 @@ def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
 def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
     own = tiles.ARITHMETIC[suffix]
-    kind = vector(own.kind, ROWS)
+    kind = vector(own.element, ROWS)
     is_fresh = p.beta.compare(own.equal, 0)
     factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
     i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
     with code.loop() as iteration:
         iteration.leave.unless(i.value < end)
-        at = p.y.at(i.value, own.kind)
-        sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.kind), p.a_row, p.x)
+        at = p.y.at(i.value, own.element)
+        sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.element), p.a_row, p.x)
         value = code.variable(sums.apply(own.scale, factor))
         with code.when(~is_fresh):
             kept = at.load(kind, align=own.align).apply(own.scale, keep)
             value.value = value.value.apply(own.join, kept)
         at.store(value.value, align=own.align)
         i.value = i.value.apply("add nsw", ROWS)
-    a, y = p.a.at(i.value * p.a_row, own.kind), p.y.at(i.value, own.kind)
+    a, y = p.a.at(i.value * p.a_row, own.element), p.y.at(i.value, own.element)
     by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
 
 
@@ -368,7 +375,7 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
 def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    kind = vector(own.kind, lanes)
+    kind = vector(own.element, lanes)
     with code.when(beta.compare(own.equal, 0)):
         set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
         code.ret()
@@ -376,11 +383,11 @@ def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
         code.ret()
     whole, keep = m - m % lanes, beta.spread(lanes)
     with code.count(0, whole, lanes) as i:
-        at = y.at(i, own.kind)
+        at = y.at(i, own.element)
         at.store(at.load(kind, align=own.align).apply(own.scale, keep), align=own.align)
     with code.count(whole, m) as i:
-        at = y.at(i, own.kind)
-        at.store(at.load(own.kind).apply(own.scale, beta))
+        at = y.at(i, own.element)
+        at.store(at.load(own.element).apply(own.scale, beta))
 
 
 @vector_function("column_vector", "m n alpha a a_col x x_step beta y")
@@ -399,8 +406,8 @@ def column_vector(code: Code, suffix: str, p: VectorProduct) -> None:
         with code.loop() as iteration:
             iteration.leave.unless(j.value < end)
             places = [j.value.apply("add nsw", place) * p.x_step for place in range(count)]
-            numbers = [p.x.at(place, own.kind).load(own.kind) for place in places]
-            columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.kind), p.a_col, p.y)
+            numbers = [p.x.at(place, own.element).load(own.element) for place in places]
+            columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.element), p.a_col, p.y)
             j.value = j.value.apply("add nsw", count)
 
 
@@ -417,14 +424,14 @@ def piece(code: Code, suffix: str, p: VectorProduct) -> None:
 
 
 def context_of(suffix: str) -> tiles.Words:
-    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].kind) | dict.fromkeys(("a", "x", "y"), Ptr)
+    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys(("a", "x", "y"), Ptr)
     return tiles.Words({name: kinds.get(name, I64) for name in PIECES})
 
 
 @tiles.element_function("pieces", "noinline optsize")
 def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The pieces from begin to end, those of the first part first."""
-    kind = tiles.ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].element
     p = context_of(suffix).read(context)
     pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
     y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
@@ -444,13 +451,13 @@ def combine(
 ) -> None:
     """y = beta y + the results of parts that follow each other."""
     own = tiles.ARITHMETIC[suffix]
-    ones = Global(f"one_{suffix}", f"internal constant {own.kind.of(1)}")
-    number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
+    ones = Global(f"one_{suffix}", f"internal constant {own.element.of(1)}")
+    number, one, none = own.element.of(1), I64.of(1), I64.of(0)
     p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
     with code.when(y_step == 1):
         p.call(code, column_vector(suffix))
         code.ret()
-    second = replace(p, a=partial.at(m, own.kind), n=parts - 1, beta=number, y=partial)
+    second = replace(p, a=partial.at(m, own.element), n=parts - 1, beta=number, y=partial)
     second.call(code, column_vector(suffix))
     by_dots(code, suffix, replace(p, n=one, a_col=none))
 
@@ -493,15 +500,15 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
         with code.when(partial.value == NULL):
             by_dots(code, suffix, p)
             code.ret()
-    x_copy = partial.value.at(partial_numbers, own.kind)
+    x_copy = partial.value.at(partial_numbers, own.element)
     with code.count(0, x_numbers) as j:
-        x_copy.at(j, own.kind).store(p.x.at(j * p.x_step, own.kind).load(own.kind))
+        x_copy.at(j, own.element).store(p.x.at(j * p.x_step, own.element).load(own.element))
     made = {
         "x": is_copied.choose(x_copy, p.x),
         "x_step": is_copied.choose(I64.of(1), p.x_step),
         "y": is_beside.choose(partial.value, p.y),
         "y_part": is_beside.choose(m, 0),
-        "beta": is_beside.choose(own.kind.of(0), p.beta),
+        "beta": is_beside.choose(own.element.of(0), p.beta),
         **{name: getattr(p, name) for name in ("m", "n", "alpha", "a", "a_row", "a_col")},
         "height": height,
         "pieces": pieces,
@@ -518,7 +525,7 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("vector", attributes="alwaysinline")
 def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0."""
-    kind = tiles.ARITHMETIC[suffix].kind
+    kind = tiles.ARITHMETIC[suffix].element
     # Rows and columns that are contiguous backwards, from their other ends.
     is_back, is_up = p.a_col == -1, p.a_row == -1
     column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)

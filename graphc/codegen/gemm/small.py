@@ -72,16 +72,16 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"inner_{rows}_{columns}", WITHOUT)
     def write(code: Code, suffix: str, p: Product) -> None:
-        lefts = [p.a.at.at(p.a.row * row, own.kind) for row in range(rows)]
-        rights = [p.b.at.at(p.b.column * column, own.kind) for column in range(columns)]
+        lefts = [p.a.at.at(p.a.row * row, own.element) for row in range(rows)]
+        rights = [p.b.at.at(p.b.column * column, own.element) for column in range(columns)]
         whole, vectors = p.k - p.k % (phases * lanes), p.k - p.k % lanes
         kind = Columns(suffix, lanes).kind
         sums = [[[code.variable(kind.of(0)) for _ in lefts] for _ in rights] for _ in range(phases)]
 
         def add(place: I64, totals: Sequence[Sequence[Variable[Any]]], part: Columns) -> None:
-            factors = [part.read(code, right.at(place, own.kind)) for right in rights]
+            factors = [part.read(code, right.at(place, own.element)) for right in rights]
             for row, left in enumerate(lefts):
-                numbers = part.read(code, left.at(place, own.kind))
+                numbers = part.read(code, left.at(place, own.element))
                 for several, factor in zip(totals, factors, strict=True):
                     several[row].value = several[row].value.apply(own.plus, numbers.apply(own.times, factor))
 
@@ -98,10 +98,10 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
             made = [join([part[column][row].value for part in sums], suffix) for row in range(rows)]
             totals = add_lanes(made, suffix).apply(own.scale, p.alpha.spread(rows))
             for row in range(rows):
-                place = p.c.at.at(p.c.row * row + p.c.column * column, own.kind)
+                place = p.c.at.at(p.c.row * row + p.c.column * column, own.element)
                 value = code.variable(totals.lane(row))
                 with code.when(~is_fresh):
-                    value.value = value.value.apply(own.join, place.load(own.kind).apply(own.scale, p.beta))
+                    value.value = value.value.apply(own.join, place.load(own.element).apply(own.scale, p.beta))
                 place.store(value.value)
 
     return write(suffix)
@@ -112,7 +112,7 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"inner_{rows}", ("m", "a_col", "b_row"))
     def write(code: Code, suffix: str, p: Product) -> None:
-        kind, j = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
+        kind, j = ARITHMETIC[suffix].element, code.variable(I64.of(0))
         for columns in COLUMNS[has_avx512()]:
             end = p.n - (columns - 1)
             with code.loop() as iteration:
@@ -127,7 +127,7 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 @product_function("inner_products", ("a_col", "b_row"))
 def inner_products(code: Code, suffix: str, p: Product) -> None:
     """The product where rows of a and columns of b are contiguous."""
-    kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
+    kind, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
     for rows in INNER_ROWS:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
@@ -156,7 +156,7 @@ def is_along(p: Product, suffix: str) -> Bool:
 def along(code: Code, suffix: str, p: Product) -> None:
     """The product, for any b."""
     own = ARITHMETIC[suffix]
-    kind = own.kind
+    kind = own.element
     with code.when(p.b.row == 1):
         inner_products(suffix)(code, *arguments(p, ("a_col", "b_row")))
         code.ret()
@@ -200,7 +200,7 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"strip_{rows}", ("m", *ROWS))
     def write(code: Code, suffix: str, p: Product) -> None:
-        kind = ARITHMETIC[suffix].kind
+        kind = ARITHMETIC[suffix].element
         whole = p.n - p.n % width
         with code.count(0, whole, width) as j:
             here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
@@ -216,7 +216,7 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 def tiles(code: Code, suffix: str, p: Product) -> None:
     """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
     while p runs. Strips of more rows come first, while they last."""
-    kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
+    kind, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
     for rows, registers in ROW_TILES[has_avx512()]:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
@@ -231,7 +231,7 @@ def tiles(code: Code, suffix: str, p: Product) -> None:
 def packed(code: Code, suffix: str, p: Product) -> None:
     """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
     own = ARITHMETIC[suffix]
-    kind = own.kind
+    kind = own.element
     panel = code.local(kind, PANEL_ROWS * PANEL_COLUMNS, align=64)
     if code.poison:
         poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
@@ -262,21 +262,21 @@ def narrow(code: Code, suffix: str, p: Product) -> None:
     """The product for a c of few columns, at most those of a register, and an a whose columns are contiguous: some rows
     of c at a time as columns, in tiles beside it."""
     own, count = ARITHMETIC[suffix], lanes_of(suffix) * NARROW_ROWS
-    made = code.local(own.kind, count, align=64)
+    made = code.local(own.element, count, align=64)
     if code.poison:
         poison(code, made, I64.of(count * own.align))
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, p.m, NARROW_ROWS) as i:
         height = (p.m - i).minimum(NARROW_ROWS)
         turned = Matrix(made, code.variable(I64.of(NARROW_ROWS)).value, I64.of(1))
-        above = p.a.part(i, 0, own.kind).turned()
-        part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.kind.of(0), turned)
+        above = p.a.part(i, 0, own.element).turned()
+        part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.element.of(0), turned)
         tiles(suffix)(code, *arguments(part, ROWS))
         with code.count(0, height, sure=True) as row, code.count(0, p.n) as column:
-            place = p.c.part(i + row, 0, own.kind).at.at(column, own.kind)
-            value = code.variable(made.at(column * NARROW_ROWS + row, own.kind).load(own.kind))
+            place = p.c.part(i + row, 0, own.element).at.at(column, own.element)
+            value = code.variable(made.at(column * NARROW_ROWS + row, own.element).load(own.element))
             with code.when(~is_fresh):
-                value.value = value.value.apply(own.join, place.load(own.kind).apply(own.scale, p.beta))
+                value.value = value.value.apply(own.join, place.load(own.element).apply(own.scale, p.beta))
             place.store(value.value)
 
 
@@ -331,7 +331,7 @@ BATCHED = ARGUMENTS["batched_gemm"].split()[1:]
 
 def batch(suffix: str, largest: int) -> Function[..., I64]:
     """gc_batched_gemm_<t>. largest: multiplications of a matrix from which on it is shared out itself."""
-    element: Any = ARITHMETIC[suffix].kind
+    element: Any = ARITHMETIC[suffix].element
     kinds = {"alpha": element, "beta": element} | dict.fromkeys("abc", NoAlias)
     params: dict[str, Any] = {name: kinds.get(name, I64) for name in BATCHED}
     gemm: Function[..., I64] = external(f"gc_gemm_{suffix}", I64, *(params[name] for name in WORDS))
@@ -403,7 +403,7 @@ def are_few(p: Product) -> Bool:
 @product_function("few", ("c_col",))
 def few(code: Code, suffix: str, p: Product) -> None:
     """The product, row by row."""
-    kind = ARITHMETIC[suffix].kind
+    kind = ARITHMETIC[suffix].element
     columns = Columns(suffix, MOST, first_lanes(p.n, MOST))
     offsets = p.b.column.spread(MOST) * vector(I64, MOST).each(range(MOST))
     for is_strided in (False, True):
@@ -427,8 +427,8 @@ def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any)
         iteration.leave.unless(left.value > 0)
         b_row = columns.read(code, b.value, offsets)
         for row, total in enumerate(sums):
-            number = a.value.at(p.a.row * row, own.kind).load(own.kind)
+            number = a.value.at(p.a.row * row, own.element).load(own.element)
             total.value = total.value.apply(own.plus, number.spread(MOST).apply(own.times, b_row))
-        a.value, b.value = a.value.at(p.a.column, own.kind), b.value.at(p.b.row, own.kind)
+        a.value, b.value = a.value.at(p.a.column, own.element), b.value.at(p.b.row, own.element)
         left.value = left.value - 1
     columns.finish(code, [total.value for total in sums], p)

@@ -107,7 +107,7 @@ class Arithmetic:
     """The type of a dtype, its bytes, and LLVM's operations upon it. `times` and `plus` may be joined to one
     instruction; `scale` and `join` are rounded one by one."""
 
-    kind: type[Any]
+    element: type[Any]
     align: int
     equal: str
     times: str
@@ -174,7 +174,7 @@ def element_function(
     name: str, attributes: str, *, is_internal: bool = True
 ) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes functions of numbers of any dtype, one for each suffix (llvm/functions.py, `functions`)."""
-    return functions(name, attributes, lambda suffix: ARITHMETIC[suffix].kind, is_internal=is_internal)
+    return functions(name, attributes, lambda suffix: ARITHMETIC[suffix].element, is_internal=is_internal)
 
 
 def product_function(
@@ -196,7 +196,7 @@ def product_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("abc", NoAlias)
+            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].element) | dict.fromkeys("abc", NoAlias)
             params = {each: kinds.get(each, I64) for each in WORDS if each not in without}
 
             def write(code: Code, *values: Any) -> Any:
@@ -252,10 +252,10 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         def add(totals: Sequence[Variable[Any]]) -> None:
             b_row = columns.read(code, b_here.value)
             for offset, total in zip(offsets, totals, strict=True):
-                number = a_here.value.at(offset, own.kind).load(own.kind)
+                number = a_here.value.at(offset, own.element).load(own.element)
                 total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
-            a_here.value = a_here.value.at(a.column, own.kind)
-            b_here.value = b_here.value.at(b.row, own.kind)
+            a_here.value = a_here.value.at(a.column, own.element)
+            b_here.value = b_here.value.at(b.row, own.element)
 
         whole = product.k - product.k % phases
         with code.when(whole > 0), code.count(0, whole, phases, sure=True):
@@ -286,7 +286,7 @@ class Columns:
 
     def __init__(self, suffix: str, width: int, there: Bool | None = None) -> None:
         self.own = ARITHMETIC[suffix]
-        self.kind = vector(self.own.kind, width)
+        self.kind = vector(self.own.element, width)
         self.there = there
         self.align = I32.of(self.own.align)
 
@@ -294,7 +294,7 @@ class Columns:
         """Write rows of c, of whose products these are the sums."""
         own, width = self.own, self.kind.lanes
         new = [code.variable(total.apply(own.scale, p.alpha.spread(width))) for total in sums]
-        places = [p.c.at.at(p.c.row * row, own.kind) for row in range(len(sums))]
+        places = [p.c.at.at(p.c.row * row, own.element) for row in range(len(sums))]
         ready = code.label("ready")
         ready.when(p.beta.compare(own.equal, 0))
         for value, place in zip(new, places, strict=True):
@@ -348,7 +348,7 @@ def pack(
     numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are any
     numbers."""
     own = ARITHMETIC[suffix]
-    kind, group = own.kind, vector(own.kind, GROUP)
+    kind, group = own.element, vector(own.element, GROUP)
     is_full = lanes == GROUP
     with code.when(is_full & (lane_step == 1) & (depth > 0)):
         with code.count(0, depth, sure=True) as p:
@@ -374,8 +374,8 @@ def pack(
 
 def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead: I64) -> None:
     """Eight rows of eight numbers, which begin at these distances, to columns `lead` apart."""
-    own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].kind, GROUP)
-    rows = [source.at(step, own.kind).load(group, align=own.align) for step in steps]
+    own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].element, GROUP)
+    rows = [source.at(step, own.element).load(group, align=own.align) for step in steps]
     for distance in (1, 2, 4):
         places = [
             [(lane & ~distance) + low + (GROUP if lane & distance else 0) for lane in range(GROUP)]
@@ -383,7 +383,7 @@ def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead
         ]
         rows = [rows[row & ~distance].pick(rows[row | distance], places[row & distance > 0]) for row in range(GROUP)]
     for number, column in enumerate(rows):
-        target.at(lead * number, own.kind).store(column, align=own.align)
+        target.at(lead * number, own.element).store(column, align=own.align)
 
 
 def panels(lanes: I64, size: I64 | int) -> I64:
@@ -401,7 +401,7 @@ def pack_panels(
     one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each
     other, a number of all lanes at a time, so that memory is read in order."""
     own = ARITHMETIC[suffix]
-    kind, group = own.kind, vector(own.kind, GROUP)
+    kind, group = own.element, vector(own.element, GROUP)
     with code.when(begin >= end):
         code.ret()
     all_ = panels(size, lead) * lead

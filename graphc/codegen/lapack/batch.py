@@ -49,13 +49,13 @@ class Frame:
     @property
     def element(self) -> Any:
         """The type of the operands' elements."""
-        return ARITHMETIC[self.suffix].kind
+        return ARITHMETIC[self.suffix].element
 
-    def result_kind(self, place: int) -> Any:
+    def result_element(self, place: int) -> Any:
         """The type of the elements of a result."""
         return I64 if self.routine.parts[place][1] else self.element
 
-    def space_kind(self, place: int) -> Any:
+    def space_element(self, place: int) -> Any:
         """The type of the elements of a workspace."""
         return I64 if self.routine.spaces[place] else self.element
 
@@ -107,7 +107,7 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
     sizes = [words[name] for name in (*routine.letters, *routine.flags)]
     slot = begin // words["size"] if routine.spaces else begin
     spaces = [
-        words[f"w{place}"].at(slot * words[f"w{place}_each"], frame.space_kind(place))
+        words[f"w{place}"].at(slot * words[f"w{place}_each"], frame.space_element(place))
         for place in range(len(routine.spaces))
     ]
     with code.count(begin, end) as number:
@@ -116,7 +116,7 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
             operands.append(words[f"a{place}"].at(number * words[f"a{place}_batch"], frame.element))
             operands += [words[f"a{place}_{axis}"] for axis in range(len(axes))]
         results = [
-            words[f"r{place}"].at(number * length, frame.result_kind(place)) for place, length in enumerate(lengths)
+            words[f"r{place}"].at(number * length, frame.result_element(place)) for place, length in enumerate(lengths)
         ]
         status = one(code, *sizes, *operands, *results, *spaces)
         if routine.failures:
@@ -124,10 +124,10 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
                 with code.when(words["nan"] == 0):
                     context.store(status, order="monotonic", align=8)
                 for place, (result, length) in enumerate(zip(results, lengths, strict=True)):
-                    kind = frame.result_kind(place)
-                    value = kind.of(0) if kind is I64 else kind.of(float("nan"))
-                    with code.count(0, length) as element:
-                        result.at(element, kind).store(value)
+                    element = frame.result_element(place)
+                    value = element.of(0 if element is I64 else float("nan"))
+                    with code.count(0, length) as i:
+                        result.at(i, element).store(value)
 
 
 def _write_batch(frame: Frame, range_: Function[..., None], code: Code, *values: Any) -> I64:

@@ -22,13 +22,14 @@ from graphc.codegen.lapack.orthogonal import (
     copy_triangle,
     letter,
     matrix_function,
+    swap,
     transpose_square,
     widen,
 )
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.target import has_vector_products
-from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr
+from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, Elements, Indices, Ptr
 
 # --- larger matrices by large products, which our own pool shares out -------------------------------------------------
 # In: the suffix of a dtype. Out: functions of LLVM IR for one matrix: `cholesky_blocked`, `solve_blocked`,
@@ -65,11 +66,11 @@ def large_products(code: Code, suffix: str) -> Ptr:
 
 @matrix_function("subtract")
 def subtract(
-    code: Code, suffix: str, triangle: I64, m: I64, n: I64, k: I64, a: Ptr, a_row: I64, a_col: I64, b: Ptr, b_row: I64,
-    b_col: I64, c: Ptr, c_row: I64, c_col: I64,
+    code: Code, suffix: str, triangle: I64, m: I64, n: I64, k: I64, a: Elements, a_row: I64, a_col: I64, b: Elements,
+    b_row: I64, b_col: I64, c: Elements, c_row: I64, c_col: I64,
 ) -> None:  # fmt: skip
     """c -= a b. triangle: as large products have it."""
-    one, minus = ARITHMETIC[suffix].kind.of(1), ARITHMETIC[suffix].kind.of(-1)
+    one, minus = ARITHMETIC[suffix].element.of(1), ARITHMETIC[suffix].element.of(-1)
     product = m, n, k, minus, a, a_row, a_col, b, b_row, b_col, one, c, c_row, c_col
     large, status = large_products(suffix)(code), code.variable(I64.of(1))
     with code.when(large != NULL):
@@ -95,7 +96,7 @@ def system_words() -> Words:
     return Words({name: Ptr if name in "ax" else I64 for name in SYSTEM})
 
 
-def triangle_of(matrix: Operand, lower: Bool, transposed: Bool, unit: Bool) -> tuple[Ptr, Bool, Ptr]:
+def triangle_of(matrix: Operand, lower: Bool, transposed: Bool, unit: Bool) -> tuple[I8, Bool, I8]:
     """A triangular matrix as Fortran has it, which takes contiguous rows for columns: the letter of its triangle,
     whether it is transposed, and the letter of its diagonal."""
     is_lower = matrix.is_plain.choose(~lower, lower)
@@ -107,15 +108,15 @@ def triangle_of(matrix: Operand, lower: Bool, transposed: Bool, unit: Bool) -> t
 def solve_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Solves for some right sides, by BLAS. Rows that are contiguous are columns to Fortran: it has the transposed
     matrix then, and of right sides in rows it solves x' a' = b'."""
-    w, kind = system_words().read(context), ARITHMETIC[suffix].kind
+    w, element = system_words().read(context), ARITHMETIC[suffix].element
     matrix = Operand(Matrix(w["a"], w["row"], w["column"]), w["n"], w["n"])
     uplo, is_turned, diagonal = triangle_of(matrix, *(w[name] != 0 for name in ("lower", "transposed", "unit")))
     in_rows = w["x_column"] == 1
-    one = kind.of(1)
+    one = element.of(1)
     with code.count(begin, end, RIGHT_SIDES) as first:
         rest = end - first
         count = rest.minimum(RIGHT_SIDES)
-        x = w["x"].at(first * w["x_column"], kind)
+        x = w["x"].at(first * w["x_column"], element)
         with code.when(in_rows):
             letters = letter("R"), uplo, is_turned.choose(letter("N"), letter("T")), diagonal
             call_routine(code, "trsm", suffix, *letters, count, w["n"], one, matrix.at, matrix.leading, x, w["step"])
@@ -127,12 +128,11 @@ def solve_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
 
 @matrix_function("solve_blocked")
 def solve_blocked(
-    code: Code, suffix: str, n: I64, k: I64, lower: I64, transposed: I64, unit: I64, a: Ptr, row: I64, column: I64,
-    x: Ptr, step: I64, x_column: I64,
+    code: Code, suffix: str, n: I64, k: I64, lower: I64, transposed: I64, unit: I64, a: Elements, row: I64,
+    column: I64, x: Elements, step: I64, x_column: I64,
 ) -> None:  # fmt: skip
     """a x = b, or a' x = b, for a triangular matrix of n rows, in whose rows or columns numbers are contiguous, and k
     right sides, which x takes the place of, in contiguous rows or columns too."""
-    kind = ARITHMETIC[suffix].kind
     flags = lower, transposed, unit
     with code.when(n <= BASE):
         values = n, k, *flags, a, row, column, x, step, x_column
@@ -143,7 +143,7 @@ def solve_blocked(
     half = half_of(n)
     rest = n - half
     forwards, turned = lower != transposed, transposed != 0
-    corner, below = a.at(half * (row + column), kind), x.at(half * step, kind)
+    corner, below = a.at(half * (row + column)), x.at(half * step)
 
     def solve(is_first: Bool) -> None:
         with code.when(is_first):
@@ -154,7 +154,7 @@ def solve_blocked(
     solve(forwards)
     # The block between the halves, as the system has it.
     down, along = turned.choose(column, row), turned.choose(row, column)
-    block = a.at(half * forwards.choose(down, along), kind)
+    block = a.at(half * forwards.choose(down, along))
     m, depth = forwards.choose(rest, half), forwards.choose(half, rest)
     known, wanted = forwards.choose(x, below), forwards.choose(below, x)
     none = I64.of(0)
@@ -166,10 +166,9 @@ def solve_blocked(
 
 
 @matrix_function("cholesky_blocked")
-def cholesky_blocked(code: Code, suffix: str, n: I64, a: Ptr, step: I64) -> I64:
+def cholesky_blocked(code: Code, suffix: str, n: I64, a: Elements, step: I64) -> I64:
     """The factor of a matrix in contiguous rows, in its lower triangle; what is above is left undefined. Status 1 where
     the matrix is not positive definite."""
-    kind = ARITHMETIC[suffix].kind
     failed, one = code.label("failed"), I64.of(1)
     with code.when(n <= BASE):
         # A lower triangle in rows is an upper one in columns.
@@ -177,8 +176,8 @@ def cholesky_blocked(code: Code, suffix: str, n: I64, a: Ptr, step: I64) -> I64:
         code.ret((status == 0).choose(I64.of(0), 1))
     half = half_of(n)
     rest = n - half
-    below = a.at(half * step, kind)
-    corner = below.at(half, kind)
+    below = a.at(half * step)
+    corner = below.at(half)
     failed.when(cholesky_blocked(suffix)(code, half, a, step) != 0)
     flags = one, I64.of(0), I64.of(0)
     solve_blocked(suffix)(code, half, rest, *flags, a, step, one, below, one, step)
@@ -192,51 +191,42 @@ def cholesky_blocked(code: Code, suffix: str, n: I64, a: Ptr, step: I64) -> I64:
 
 
 @matrix_function("swap_rows")
-def swap_rows(code: Code, suffix: str, n: I64, x: Ptr, step: I64, count: I64, pivots: Ptr) -> None:
+def swap_rows(code: Code, suffix: str, n: I64, x: Elements, step: I64, count: I64, pivots: Indices) -> None:
     """Swaps each of the first rows with its pivot's, in n columns `step` apart."""
-    kind = ARITHMETIC[suffix].kind
     with code.count(0, n) as j:
-        column = x.at(j * step, kind)
+        column = x.at(j * step)
         with code.count(0, count) as i:
-            swap(column.at(i, kind), column.at(pivots.at(i, I64).load(I64), kind), kind)
+            swap(column.at(i), column.at(pivots[i]))
 
 
-def swap(here: Ptr, there: Ptr, kind: Any) -> None:
-    """Exchange two numbers in memory, which may be the same."""
-    value, other = here.load(kind), there.load(kind)
-    here.store(other)
-    there.store(value)
-
-
-def lu_by_lapack(code: Code, suffix: str, m: I64, n: I64, x: Ptr, step: I64, pivots: Ptr) -> None:
+def lu_by_lapack(code: Code, suffix: str, m: I64, n: I64, x: Elements, step: I64, pivots: Indices) -> None:
     """L and U of m rows and n contiguous columns, and the row that each of the first rows is swapped with, from 0."""
     call_lapack(code, "getrf", suffix, m, n, x, step, pivots)
     count = m.minimum(n)
     widen(code, pivots, count)
     with code.count(0, count) as i:
-        place = pivots.at(i, I64)
-        place.store(place.load(I64) - 1)
+        place = pivots.at(i)
+        place.value -= 1
 
 
-def order_after_swaps(code: Code, m: I64, permutation: Ptr, count: I64, pivots: Ptr) -> None:
+def order_after_swaps(code: Code, m: I64, permutation: Indices, count: I64, pivots: Indices) -> None:
     """The order in which m rows stand after the swaps of the first `count`."""
     with code.count(0, m) as i:
-        permutation.at(i, I64).store(i)
+        permutation[i] = i
     with code.count(0, count) as i:
-        swap(permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64), I64)
+        swap(permutation.at(i), permutation.at(pivots[i]))
 
 
 @matrix_function("lu_blocked")
-def lu_blocked(code: Code, suffix: str, m: I64, n: I64, x: Ptr, step: I64, pivots: Ptr) -> None:
+def lu_blocked(code: Code, suffix: str, m: I64, n: I64, x: Elements, step: I64, pivots: Indices) -> None:
     """L and U of m rows and no more columns, in contiguous columns; the row that each of n is swapped with."""
-    kind = ARITHMETIC[suffix].kind
     with code.when(n <= PANEL):
         lu_by_lapack(code, suffix, m, n, x, step, pivots)
         code.ret()
     half, one = half_of(n), I64.of(1)
     rest = n - half
-    right = x.at(half * step, kind)
-    below, corner, others = x.at(half, kind), right.at(half, kind), pivots.at(half, I64)
+    right = x.at(half * step)
+    below, corner, others = x.at(half), right.at(half), pivots.at(half)
     lu_blocked(suffix)(code, m, half, x, step, pivots)
     swap_rows(suffix)(code, rest, right, step, half, pivots)
     flags = one, I64.of(0), one
@@ -245,8 +235,8 @@ def lu_blocked(code: Code, suffix: str, m: I64, n: I64, x: Ptr, step: I64, pivot
     lu_blocked(suffix)(code, m - half, rest, corner, step, others)
     swap_rows(suffix)(code, half, below, step, rest, others)
     with code.count(0, rest) as i:
-        place = others.at(i, I64)
-        place.store(place.load(I64) + half)
+        place = others.at(i)
+        place.value += half
 
 
 WRITTEN_OUT = 4
@@ -258,11 +248,11 @@ BLOCKED = 128
 Element: TypeAlias = Any
 
 
-def _at(kind: Any, base: Ptr, *parts: tuple[int, I64]) -> Ptr:
+def _at(base: Elements, *parts: tuple[int, I64]) -> Elements:
     """An address: the products of indices and strides further."""
     place = base
     for index, stride in parts:
-        place = place.at(stride * index, kind) if index else place
+        place = place.at(stride * index) if index else place
     return place
 
 
@@ -272,15 +262,15 @@ def less(total: Any, left: Any, right: Any) -> Any:
 
 
 def sqrt(code: Code, value: Any) -> Any:
-    kind = type(value)
-    return external(f"llvm.sqrt.{kind.vectors}", kind, kind)(code, value)
+    element = type(value)
+    return external(f"llvm.sqrt.{element.vectors}", element, element)(code, value)
 
 
 # --- cholesky ---------------------------------------------------------------------------------------------------------
 
 
 @matrix_function("cholesky_one")
-def cholesky(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+def cholesky(code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, l: Elements) -> I64:  # noqa: E741
     """Status 1 where a matrix is not positive definite."""
     for count in range(1, WRITTEN_OUT + 1):
         with code.when(n == count):
@@ -299,15 +289,15 @@ def cholesky(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: 
 
 def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
     """The same for `count` rows."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
 
     @matrix_function(f"cholesky_{count}")
-    def write(code: Code, suffix: str, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+    def write(code: Code, suffix: str, a: Elements, row: I64, column: I64, l: Elements) -> I64:  # noqa: E741
         fails = code.label("fails")
         factor: dict[tuple[int, int], Any] = {}
         for i in range(count):
             for j in range(i + 1):
-                value = _at(kind, a, (i, row), (j, column)).load(kind)
+                value = _at(a, (i, row), (j, column)).value
                 for p in range(j):
                     value = less(value, factor[i, p], factor[j, p])
                 if i == j:
@@ -317,7 +307,7 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
                     factor[i, j] = value / factor[j, j]
         for i in range(count):
             for j in range(count):
-                l.at(i * count + j, kind).store(factor.get((i, j), kind.of(0)))
+                l[i * count + j] = factor.get((i, j), element.of(0))
         code.ret(I64.of(0))
         code.place(fails)
         return I64.of(1)
@@ -326,35 +316,33 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
 
 
 @matrix_function("cholesky_loops")
-def cholesky_loops(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+def cholesky_loops(code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, l: Elements) -> I64:  # noqa: E741
     """The same by loops."""
-    kind = ARITHMETIC[suffix].kind
     fails = code.label("fails")
     with code.count(0, n) as i:
-        source, own = a.at(i * row, kind), l.at(i * n, kind)
+        source, own = a.at(i * row), l.at(i * n)
         with code.count(0, i) as j:
-            other = l.at(j * n, kind)
-            value = code.variable(source.at(j * column, kind).load(kind))
+            other = l.at(j * n)
+            value = code.variable(source[j * column])
             with code.count(0, j) as p:
-                value.value = less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
-            own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
-        value = code.variable(source.at(i * column, kind).load(kind))
+                value.value = less(value.value, own[p], other[p])
+            own[j] = value.value / other[j]
+        value = code.variable(source[i * column])
         with code.count(0, i) as p:
-            each = own.at(p, kind).load(kind)
+            each = own[p]
             value.value = less(value.value, each, each)
         fails.when(value.value <= 0)
-        own.at(i, kind).store(sqrt(code, value.value))
+        own[i] = sqrt(code, value.value)
         with code.count(i + 1, n) as j:
-            own.at(j, kind).store(kind.of(0))
+            own[j] = 0
     code.ret(I64.of(0))
     code.place(fails)
     return I64.of(1)
 
 
 @matrix_function("inverse_of_factor_one")
-def inverse_of_factor(code: Code, suffix: str, n: I64, l: Ptr, row: I64, column: I64, x: Ptr) -> I64:  # noqa: E741
+def inverse_of_factor(code: Code, suffix: str, n: I64, l: Elements, row: I64, column: I64, x: Elements) -> I64:  # noqa: E741
     """Status 0."""
-    kind = ARITHMETIC[suffix].kind
     copy_triangle(suffix)(code, n, l, row, column, x)
     with code.when(n <= SMALL):
         inverse_loops(suffix)(code, n, x)
@@ -364,34 +352,34 @@ def inverse_of_factor(code: Code, suffix: str, n: I64, l: Ptr, row: I64, column:
         below, beside = top + BLOCK, left + BLOCK
         end = below.minimum(n)
         with code.count(top, end) as i, code.count(left, beside.minimum(i)) as j:
-            x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
+            x[j * n + i] = x[i * n + j]
     return I64.of(0)
 
 
 @matrix_function("inverse_loops")
-def inverse_loops(code: Code, suffix: str, n: I64, x: Ptr) -> None:
+def inverse_loops(code: Code, suffix: str, n: I64, x: Elements) -> None:
     """The lower triangle of the inverse, where that of the factor stands."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     with code.count(0, n) as j:
-        corner = x.at(j * n + j, kind)
-        corner.store(kind.of(1) / corner.load(kind))
+        corner = x.at(j * n + j)
+        corner.value = element.of(1) / corner.value
     with code.count(0, n) as i:
-        own = x.at(i * n, kind)
-        scale = own.at(i, kind).load(kind)
+        own = x.at(i * n)
+        scale = own[i]
         with code.count(0, i) as j:
-            value = code.variable(kind.of(0))
+            value = code.variable(element.of(0))
             with code.count(j, i) as p:
                 # of row i what lies left of p is not needed any more: it holds the inverse
-                value.value = less(value.value, own.at(p, kind).load(kind), x.at(p * n + j, kind).load(kind))
-            own.at(j, kind).store(value.value * scale)
+                value.value = less(value.value, own[p], x[p * n + j])
+            own[j] = value.value * scale
     with code.count(0, n) as i:
-        own = x.at(i * n, kind)
+        own = x.at(i * n)
         with code.count(0, i + 1) as j:
-            value = code.variable(kind.of(0))
+            value = code.variable(element.of(0))
             with code.count(i, n) as p:
-                each = x.at(p * n, kind)
-                value.value = less(value.value, each.at(i, kind).load(kind), each.at(j, kind).load(kind))
-            own.at(j, kind).store(kind.of(0) - value.value)
+                each = x.at(p * n)
+                value.value = less(value.value, each[i], each[j])
+            own[j] = element.of(0) - value.value
 
 
 # --- triangular systems -----------------------------------------------------------------------------------------------
@@ -399,25 +387,24 @@ def inverse_loops(code: Code, suffix: str, n: I64, x: Ptr) -> None:
 
 @matrix_function("triangular_solve_one")
 def triangular_solve(
-    code: Code, suffix: str, n: I64, k: I64, lower: I64, transposed: I64, unit: I64, a: Ptr, row: I64, column: I64,
-    b: Ptr, b_row: I64, b_column: I64, x: Ptr,
+    code: Code, suffix: str, n: I64, k: I64, lower: I64, transposed: I64, unit: I64, a: Elements, row: I64,
+    column: I64, b: Elements, b_row: I64, b_column: I64, x: Elements,
 ) -> I64:  # fmt: skip
     """Status 1 where there is a 0 on the diagonal."""
-    kind = ARITHMETIC[suffix].kind
     turned = transposed != 0
     down, along = turned.choose(column, row), turned.choose(row, column)
     forwards = lower != transposed
-    first = forwards.choose(a, a.at((n - 1) * (down + along), kind))
-    top = forwards.choose(x, x.at((n - 1) * k, kind))
+    first = forwards.choose(a, a.at((n - 1) * (down + along)))
+    top = forwards.choose(x, x.at((n - 1) * k))
     down, along, step, b_step = (forwards.choose(s, 0 - s) for s in (down, along, k, b_row))
     for count in range(1, WRITTEN_OUT + 1):
         with code.when(n == count):
-            right = forwards.choose(b, b.at(b_row * (count - 1), kind))
+            right = forwards.choose(b, b.at(b_row * (count - 1)))
             parts = right, b_step, b_column, top, step
             code.ret(small_solve(suffix, count)(code, k, unit, first, down, along, *parts))
     fails = code.label("fails")
     with code.when(unit == 0), code.count(0, n) as i:
-        fails.when(a.at(i * (row + column), kind).load(kind) == 0)
+        fails.when(a[i * (row + column)] == 0)
     with code.when(b != x):
         copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
     by_loops = code.label("loops")
@@ -438,7 +425,7 @@ def triangular_solve(
 
 
 def _solve_by_blas(
-    code: Code, suffix: str, matrix: Operand, n: I64, k: I64, lower: Bool, transposed: Bool, unit: Bool, x: Ptr
+    code: Code, suffix: str, matrix: Operand, n: I64, k: I64, lower: Bool, transposed: Bool, unit: Bool, x: Elements
 ) -> None:
     """Rows here are columns to Fortran: it has the transposed matrix where its rows are contiguous, and of several
     right sides solves x' a' = b'."""
@@ -447,7 +434,7 @@ def _solve_by_blas(
         trans = is_turned.choose(letter("T"), letter("N"))
         call_routine(code, "trsv", suffix, uplo, trans, diagonal, n, matrix.at, matrix.leading, x, I64.of(1))
     with code.otherwise():
-        trans, one = is_turned.choose(letter("N"), letter("T")), ARITHMETIC[suffix].kind.of(1)
+        trans, one = is_turned.choose(letter("N"), letter("T")), ARITHMETIC[suffix].element.of(1)
         letters = letter("R"), uplo, trans, diagonal
         call_routine(code, "trsm", suffix, *letters, k, n, one, matrix.at, matrix.leading, x, k)
 
@@ -455,32 +442,32 @@ def _solve_by_blas(
 def small_solve(suffix: str, count: int) -> Function[..., I64]:
     """A lower system of `count` rows: its status, 1 where there is a 0 on the diagonal. x: where it goes, row by row
     `step` apart, in contiguous columns; b may stand there."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
 
     @matrix_function(f"solve_{count}")
     def write(
-        code: Code, suffix: str, k: I64, unit: I64, a: Ptr, row: I64, column: I64, b: Ptr, b_row: I64,
-        b_column: I64, x: Ptr, step: I64,
+        code: Code, suffix: str, k: I64, unit: I64, a: Elements, row: I64, column: I64, b: Elements, b_row: I64,
+        b_column: I64, x: Elements, step: I64,
     ) -> I64:  # fmt: skip
         is_unit = unit != 0
         fails = code.label("fails")
         own: dict[tuple[int, int], Any] = {}
         for i in range(count):
             for j in range(i):
-                own[i, j] = _at(kind, a, (i, row), (j, column)).load(kind)
-            place = _at(kind, a, (i, row), (i, column))
-            own[i, i] = is_unit.choose(kind.of(1), place.load(kind))
+                own[i, j] = _at(a, (i, row), (j, column)).value
+            place = _at(a, (i, row), (i, column))
+            own[i, i] = is_unit.choose(element.of(1), place.value)
         for i in range(count):
             fails.when(own[i, i] == 0)
         with code.count(0, k) as c:
             values: list[Any] = []
             for i in range(count):
-                value = _at(kind, b, (i, b_row)).at(c * b_column, kind).load(kind)
+                value = _at(b, (i, b_row))[c * b_column]
                 for p in range(i):
                     value = less(value, own[i, p], values[p])
                 values.append(value / own[i, i])
             for i, value in enumerate(values):
-                _at(kind, x, (i, step)).at(c, kind).store(value)
+                _at(x, (i, step))[c] = value
         code.ret(I64.of(0))
         code.place(fails)
         return I64.of(1)
@@ -490,22 +477,22 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
 
 @matrix_function("solve_loops")
 def solve_loops(
-    code: Code, suffix: str, n: I64, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64,
-) -> None:  # fmt: skip
+    code: Code, suffix: str, n: I64, k: I64, unit: I64, a: Elements, row: I64, column: I64, x: Elements, step: I64
+) -> None:
     """The same of n rows."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     is_unit = unit != 0
     with code.count(0, n) as i:
-        own, target = a.at(i * row, kind), x.at(i * step, kind)
-        diagonal = code.variable(kind.of(1))
+        own, target = a.at(i * row), x.at(i * step)
+        diagonal = code.variable(element.of(1))
         with code.when(~is_unit):
-            diagonal.value = own.at(i * column, kind).load(kind)
+            diagonal.value = own[i * column]
         with code.count(0, k) as c:
-            value = code.variable(target.at(c, kind).load(kind))
+            value = code.variable(target[c])
             with code.count(0, i) as p:
-                known = x.at(p * step, kind).at(c, kind).load(kind)
-                value.value = less(value.value, own.at(p * column, kind).load(kind), known)
-            target.at(c, kind).store(value.value / diagonal.value)
+                known = x.at(p * step)[c]
+                value.value = less(value.value, own[p * column], known)
+            target[c] = value.value / diagonal.value
 
 
 # --- lu ---------------------------------------------------------------------------------------------------------------
@@ -513,15 +500,15 @@ def solve_loops(
 
 @matrix_function("lu_one")
 def lu(
-    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, pivots: Ptr,
+    code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, packed: Elements, permutation: Indices,
+    pivots: Indices,
 ) -> I64:  # fmt: skip
     """Status 0."""
-    kind = ARITHMETIC[suffix].kind
     with code.when(n <= SMALL):
         with code.count(0, n) as i:
-            source, target = a.at(i * row, kind), packed.at(i * n, kind)
+            source, target = a.at(i * row), packed.at(i * n)
             with code.count(0, n) as j:
-                target.at(j, kind).store(source.at(j * column, kind).load(kind))
+                target[j] = source[j * column]
         lu_loops(suffix)(code, n, packed, pivots)
     with code.otherwise():
         with code.when(a == packed):
@@ -535,7 +522,7 @@ def lu(
 
 
 @matrix_function("lu_columns")
-def lu_columns(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
+def lu_columns(code: Code, suffix: str, n: I64, x: Elements, pivots: Indices) -> None:
     """L and U of n contiguous columns, and the row that each row is swapped with."""
     if has_vector_products():
         with code.when(n > BLOCKED):
@@ -546,8 +533,8 @@ def lu_columns(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
 
 @matrix_function("lu_of_any_one")
 def lu_of_any(
-    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, matrix:
-    Ptr, pivots: Ptr,
+    code: Code, suffix: str, m: I64, n: I64, a: Elements, row: I64, column: I64, packed: Elements,
+    permutation: Indices, matrix: Elements, pivots: Indices,
 ) -> I64:  # fmt: skip
     """Status 0."""
     shorter = m.minimum(n)
@@ -560,31 +547,31 @@ def lu_of_any(
 
 
 @matrix_function("lu_loops")
-def lu_loops(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
+def lu_loops(code: Code, suffix: str, n: I64, x: Elements, pivots: Indices) -> None:
     """Contiguous rows, where they stand."""
-    kind = ARITHMETIC[suffix].kind
-    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    element = ARITHMETIC[suffix].element
+    absolute = external(f"llvm.fabs.{element.vectors}", element, element)
     with code.count(0, n) as k:
-        own = x.at(k * n, kind)
-        best, most = code.variable(k), code.variable(kind.of(-1))
+        own = x.at(k * n)
+        best, most = code.variable(k), code.variable(element.of(-1))
         with code.count(k, n) as i:
-            size = absolute(code, x.at(i * n, kind).at(k, kind).load(kind))
+            size = absolute(code, x.at(i * n)[k])
             with code.when(size > most.value):
                 best.value = i
                 most.value = size
-        pivots.at(k, I64).store(best.value)
+        pivots[k] = best.value
         with code.when(best.value != k):
-            other = x.at(best.value * n, kind)
+            other = x.at(best.value * n)
             with code.count(0, n) as j:
-                swap(own.at(j, kind), other.at(j, kind), kind)
-        pivot = own.at(k, kind).load(kind)
+                swap(own.at(j), other.at(j))
+        pivot = own[k]
         with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
-            row = x.at(i * n, kind)
-            factor = row.at(k, kind).load(kind) / pivot
-            row.at(k, kind).store(factor)
+            row = x.at(i * n)
+            factor = row[k] / pivot
+            row[k] = factor
             with code.count(k + 1, n) as j:
-                place = row.at(j, kind)
-                place.store(less(place.load(kind), factor, own.at(j, kind).load(kind)))
+                place = row.at(j)
+                place.value = less(place.value, factor, own[j])
 
 
 ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {

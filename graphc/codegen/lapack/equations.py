@@ -19,11 +19,12 @@ from graphc.codegen.lapack.orthogonal import (
     letter,
     matrix_function,
     refuse_infinite,
+    swap,
     transpose_square,
 )
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
-from graphc.codegen.llvm.typed import I64, NULL, Ptr
+from graphc.codegen.llvm.typed import I64, NULL, Elements, Indices
 from graphc.ops.linalg.factor import LONG
 
 ONE = I64.of(1)
@@ -36,8 +37,8 @@ NARROW = 16
 
 @matrix_function("banded_solve_one")
 def banded_solve(
-    code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, transposed: I64, ab: Ptr, row: I64, column: I64,
-    b: Ptr, b_row: I64, b_column: I64, x: Ptr, packed: Ptr, columns: Ptr, pivots: Ptr,
+    code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, transposed: I64, ab: Elements, row: I64, column: I64,
+    b: Elements, b_row: I64, b_column: I64, x: Elements, packed: Elements, columns: Elements, pivots: Indices,
 ) -> I64:  # fmt: skip
     """Status 1 where the matrix is singular."""
     with code.when((n == 0) | (k == 0)):
@@ -49,7 +50,7 @@ def banded_solve(
         spread_bands(suffix)(code, d, n, under, is_plain.choose(ONE, 0), ab, row, column, packed)
         code.ret(banded_loops(suffix)(code, d, n, k, under, packed, x))
     above, wide = d - 1 - below, d + below
-    copy(suffix)(code, d, n, ab, row, column, packed.at(below, ARITHMETIC[suffix].kind), ONE, wide)
+    copy(suffix)(code, d, n, ab, row, column, packed.at(below), ONE, wide)
     info = call_lapack(code, "gbtrf", suffix, n, n, below, above, packed, wide, pivots)
     with code.when(info != 0):
         code.ret(I64.of(1))
@@ -58,7 +59,7 @@ def banded_solve(
     return I64.of(0)
 
 
-def _by_columns(code: Code, suffix: str, n: I64, k: I64, x: Ptr, columns: Ptr, name: str, *args: Any) -> Any:
+def _by_columns(code: Code, suffix: str, n: I64, k: I64, x: Elements, columns: Elements, name: str, *args: Any) -> Any:
     """A routine that solves for columns, of rows: its status."""
     status = code.variable(I64.of(0))
     with code.when(k == 1):
@@ -72,81 +73,79 @@ def _by_columns(code: Code, suffix: str, n: I64, k: I64, x: Ptr, columns: Ptr, n
 
 @matrix_function("spread_bands")
 def spread_bands(
-    code: Code, suffix: str, d: I64, n: I64, below: I64, is_plain: I64, ab: Ptr, row: I64, column: I64, rows: Ptr,
+    code: Code, suffix: str, d: I64, n: I64, below: I64, is_plain: I64, ab: Elements, row: I64, column: I64,
+    rows: Elements,
 ) -> None:  # fmt: skip
     """The rows of a banded matrix, or of its transpose, each from `below` columns before the diagonal on, of d + below
     elements."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     wide, plain = d + below, is_plain != 0
     with code.count(0, n) as i:
-        own = rows.at(i * wide, kind)
+        own = rows.at(i * wide)
         with code.count(0, wide) as place:
             j = i - below + place
-            value = code.variable(kind.of(0))
+            value = code.variable(element.of(0))
             with code.when((j >= 0) & (j < n) & (place < d)):
                 at = plain.choose((d - 1 - place) * row + j * column, place * row + i * column)
-                value.value = ab.at(at, kind).load(kind)
-            own.at(place, kind).store(value.value)
+                value.value = ab[at]
+            own[place] = value.value
 
 
 @matrix_function("banded_loops")
-def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, rows: Ptr, x: Ptr) -> I64:
+def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, rows: Elements, x: Elements) -> I64:
     """Elimination with pivots, of rows as `spread_bands` makes them; x holds the right side."""
-    kind = ARITHMETIC[suffix].kind
-    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    element = ARITHMETIC[suffix].element
+    absolute = external(f"llvm.fabs.{element.vectors}", element, element)
     fails = code.label("fails")
     wide = d + below
     step = wide - 1  # from an element to the one below it
     with code.count(0, n) as i:
-        own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
+        own, right = rows.at(i * wide + below), x.at(i * k)
         beyond = (below + 1).minimum(n - i)
-        best, most = code.variable(I64.of(0)), code.variable(kind.of(-1))
+        best, most = code.variable(I64.of(0)), code.variable(element.of(-1))
         with code.count(0, beyond) as down:
-            size = absolute(code, own.at(down * step, kind).load(kind))
+            size = absolute(code, own[down * step])
             with code.when(size > most.value):
                 best.value = down
                 most.value = size
         with code.when(best.value != 0):
-            _exchange(code, kind, d, own, own.at(best.value * step, kind))
-            _exchange(code, kind, k, right, right.at(best.value * k, kind))
-        pivot = own.load(kind)
+            _exchange(code, d, own, own.at(best.value * step))
+            _exchange(code, k, right, right.at(best.value * k))
+        pivot = own.value
         fails.when(pivot == 0)
         with code.count(1, beyond) as down:
-            other, its = own.at(down * step, kind), right.at(down * k, kind)
-            factor = other.load(kind) / pivot
+            other, its = own.at(down * step), right.at(down * k)
+            factor = other.value / pivot
             with code.count(1, d) as place:
-                at = other.at(place, kind)
-                at.store(less(at.load(kind), factor, own.at(place, kind).load(kind)))
+                at = other.at(place)
+                at.value = less(at.value, factor, own[place])
             with code.count(0, k) as c:
-                at = its.at(c, kind)
-                at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
+                at = its.at(c)
+                at.value = less(at.value, factor, right[c])
     with code.count(0, n) as done:
         i = n - 1 - done
-        own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-        length, pivot = d.minimum(n - i), own.load(kind)
+        own, right = rows.at(i * wide + below), x.at(i * k)
+        length, pivot = d.minimum(n - i), own.value
         with code.count(0, k) as c:
-            value = code.variable(right.at(c, kind).load(kind))
+            value = code.variable(right[c])
             with code.count(1, length) as place:
-                known = right.at(place * k + c, kind).load(kind)
-                value.value = less(value.value, own.at(place, kind).load(kind), known)
-            right.at(c, kind).store(value.value / pivot)
+                known = right[place * k + c]
+                value.value = less(value.value, own[place], known)
+            right[c] = value.value / pivot
     code.ret(I64.of(0))
     code.place(fails)
     return I64.of(1)
 
 
-def _exchange(code: Code, kind: Any, count: I64, left: Ptr, right: Ptr) -> None:
+def _exchange(code: Code, count: I64, left: Elements, right: Elements) -> None:
     with code.count(0, count) as place:
-        here, there = left.at(place, kind), right.at(place, kind)
-        value, other = here.load(kind), there.load(kind)
-        here.store(other)
-        there.store(value)
+        swap(left.at(place), right.at(place))
 
 
 @matrix_function("positive_banded_solve_one")
 def positive_banded_solve(
-    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Ptr, row: I64, column: I64, b: Ptr, b_row: I64, b_column:
-    I64, x: Ptr, packed: Ptr, columns: Ptr,
+    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Elements, row: I64, column: I64, b: Elements, b_row: I64,
+    b_column: I64, x: Elements, packed: Elements, columns: Elements,
 ) -> I64:  # fmt: skip
     """Status 1 where the matrix is not positive definite."""
     with code.when((n == 0) | (k == 0)):
@@ -161,48 +160,47 @@ def positive_banded_solve(
 
 @matrix_function("positive_loops")
 def positive_loops(
-    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Ptr, row: I64, column: I64, rows: Ptr, x: Ptr,
-) -> I64:  # fmt: skip
+    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Elements, row: I64, column: I64, rows: Elements, x: Elements
+) -> I64:
     """Cholesky's factor in rows of d elements, the last one on the diagonal; x holds the right side."""
-    kind = ARITHMETIC[suffix].kind
     fails = code.label("fails")
     most = d - 1
     with code.count(0, n) as i:
-        own, right = rows.at(i * d, kind), x.at(i * k, kind)
+        own, right = rows.at(i * d), x.at(i * k)
         left = most.minimum(i)  # elements before the diagonal
         with code.count(0, left) as p:
             back = left - p  # the column is i - back
-            other = rows.at((i - back) * d + back, kind)
-            value = code.variable(ab.at(back * row + (i - back) * column, kind).load(kind))
+            other = rows.at((i - back) * d + back)
+            value = code.variable(ab[back * row + (i - back) * column])
             with code.count(most - left, most - back) as q:
-                value.value = less(value.value, own.at(q, kind).load(kind), other.at(q, kind).load(kind))
-            entry = value.value / rows.at((i - back) * d + most, kind).load(kind)
-            own.at(most - back, kind).store(entry)
+                value.value = less(value.value, own[q], other[q])
+            entry = value.value / rows[(i - back) * d + most]
+            own[most - back] = entry
             with code.count(0, k) as c:
-                at = right.at(c, kind)
-                at.store(less(at.load(kind), entry, x.at((i - back) * k + c, kind).load(kind)))
-        value = code.variable(ab.at(i * column, kind).load(kind))
+                at = right.at(c)
+                at.value = less(at.value, entry, x[(i - back) * k + c])
+        value = code.variable(ab[i * column])
         with code.count(most - left, most) as q:
-            each = own.at(q, kind).load(kind)
+            each = own[q]
             value.value = less(value.value, each, each)
         fails.when(value.value <= 0)
         root = sqrt(code, value.value)
-        own.at(most, kind).store(root)
+        own[most] = root
         with code.count(0, k) as c:
-            at = right.at(c, kind)
-            at.store(at.load(kind) / root)
+            at = right.at(c)
+            at.value /= root
     with code.count(0, n) as done:
         i = n - 1 - done
-        own, right = rows.at(i * d, kind), x.at(i * k, kind)
-        root = own.at(most, kind).load(kind)
+        own, right = rows.at(i * d), x.at(i * k)
+        root = own[most]
         with code.count(0, k) as c:
-            at = right.at(c, kind)
-            at.store(at.load(kind) / root)
+            at = right.at(c)
+            at.value /= root
         with code.count(1, most.minimum(i) + 1) as back:
-            factor, above = own.at(most - back, kind).load(kind), x.at((i - back) * k, kind)
+            factor, above = own[most - back], x.at((i - back) * k)
             with code.count(0, k) as c:
-                at = above.at(c, kind)
-                at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
+                at = above.at(c)
+                at.value = less(at.value, factor, right[c])
     code.ret(I64.of(0))
     code.place(fails)
     return I64.of(1)
@@ -213,50 +211,50 @@ def positive_loops(
 
 @matrix_function("toeplitz_solve_one")
 def toeplitz_solve(
-    code: Code, suffix: str, n: I64, k: I64, c: Ptr, c_step: I64, r: Ptr, r_step: I64, b: Ptr, b_row: I64,
-    b_column: I64, x: Ptr, columns: Ptr,
+    code: Code, suffix: str, n: I64, k: I64, c: Elements, c_step: I64, r: Elements, r_step: I64, b: Elements,
+    b_row: I64, b_column: I64, x: Elements, columns: Elements,
 ) -> I64:  # fmt: skip
     """Levinson's recursion; status 1 where a leading part of the matrix is singular."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     with code.when(n == 0):
         code.ret(I64.of(0))
     fails = code.label("fails")
     copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
-    first, last = columns, columns.at(n, kind)
-    corner = c.load(kind)
+    first, last = columns, columns.at(n)
+    corner = c.value
     fails.when(corner == 0)
-    first.store(kind.of(1) / corner)
-    last.store(kind.of(1) / corner)
+    first.value = element.of(1) / corner
+    last.value = element.of(1) / corner
     with code.count(0, k) as j:
-        x.at(j, kind).store(x.at(j, kind).load(kind) / corner)
+        x[j] = x[j] / corner
     with code.count(1, n) as m:
-        below = c.at(m * c_step, kind)  # the diagonals from the last row's first element on
-        of_first, of_last = code.variable(kind.of(0)), code.variable(kind.of(0))
+        below = c.at(m * c_step)  # the diagonals from the last row's first element on
+        of_first, of_last = code.variable(element.of(0)), code.variable(element.of(0))
         with code.count(0, m) as i:
-            left = below.at(i * (0 - c_step), kind).load(kind)
-            of_first.value = _more(of_first.value, left, first.at(i, kind).load(kind))
-            right = r.at((i + 1) * r_step, kind).load(kind)
-            of_last.value = _more(of_last.value, right, last.at(i, kind).load(kind))
-        rest = kind.of(1) - of_first.value * of_last.value
+            left = below[i * (0 - c_step)]
+            of_first.value = _more(of_first.value, left, first[i])
+            right = r[(i + 1) * r_step]
+            of_last.value = _more(of_last.value, right, last[i])
+        rest = element.of(1) - of_first.value * of_last.value
         fails.when(rest == 0)
-        scale = kind.of(1) / rest
-        first.at(m, kind).store(kind.of(0))
+        scale = element.of(1) / rest
+        first[m] = 0
         with code.count(0, m + 1) as done:
             i = m - done
-            here, before = first.at(i, kind).load(kind), code.variable(kind.of(0))
+            here, before = first[i], code.variable(element.of(0))
             with code.when(i > 0):
-                before.value = last.at(i - 1, kind).load(kind)
-            first.at(i, kind).store(less(here, of_first.value, before.value) * scale)
-            last.at(i, kind).store(less(before.value, of_last.value, here) * scale)
+                before.value = last[i - 1]
+            first[i] = less(here, of_first.value, before.value) * scale
+            last[i] = less(before.value, of_last.value, here) * scale
         with code.count(0, k) as j:
-            value = code.variable(x.at(m * k + j, kind).load(kind))
+            value = code.variable(x[m * k + j])
             with code.count(0, m) as i:
-                left = below.at(i * (0 - c_step), kind).load(kind)
-                value.value = less(value.value, left, x.at(i * k + j, kind).load(kind))
-            x.at(m * k + j, kind).store(kind.of(0))
+                left = below[i * (0 - c_step)]
+                value.value = less(value.value, left, x[i * k + j])
+            x[m * k + j] = 0
             with code.count(0, m + 1) as i:
-                at = x.at(i * k + j, kind)
-                at.store(_more(at.load(kind), value.value, last.at(i, kind).load(kind)))
+                at = x.at(i * k + j)
+                at.value = _more(at.value, value.value, last[i])
     code.ret(I64.of(0))
     code.place(fails)
     return I64.of(1)
@@ -272,16 +270,16 @@ def _more(total: Any, left: Any, right: Any) -> Any:
 
 @matrix_function("schur_one")
 def schur(
-    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, triangle: Ptr, vectors: Ptr, values: Ptr, work:
-    Ptr,
+    code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, triangle: Elements, vectors: Elements,
+    values: Elements, work: Elements,
 ) -> I64:  # fmt: skip
     """Status 1 where it does not converge, 2 where an element is not finite."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     with code.when(n == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, n, n, a, row, column, triangle, ONE, n)
-    refuse_infinite(code, kind, triangle, n * n)
-    ordered, imaginary = code.local(I64), values.at(n, kind)
+    refuse_infinite(code, element, triangle, n * n)
+    ordered, imaginary = code.local(I64), values.at(n)
     size = n * LONG
     operands = NULL, n, triangle, n, ordered, values, imaginary, vectors, n, work, size, NULL
     status = call_lapack(code, "gees", suffix, letter("V"), letter("N"), *operands)
@@ -292,21 +290,22 @@ def schur(
 
 @matrix_function("triangular_sylvester_one")
 def triangular_sylvester(
-    code: Code, suffix: str, m: I64, n: I64, a_turned: I64, b_turned: I64, a: Ptr, a_row: I64, a_column: I64, b:
-    Ptr, b_row: I64, b_column: I64, c: Ptr, c_row: I64, c_column: I64, x: Ptr, left: Ptr, right: Ptr, whole: Ptr,
+    code: Code, suffix: str, m: I64, n: I64, a_turned: I64, b_turned: I64, a: Elements, a_row: I64, a_column: I64,
+    b: Elements, b_row: I64, b_column: I64, c: Elements, c_row: I64, c_column: I64, x: Elements, left: Elements,
+    right: Elements, whole: Elements,
 ) -> I64:  # fmt: skip
     """Status 1 where there is no one solution."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     with code.when((m == 0) | (n == 0)):
         code.ret(I64.of(0))
     copy(suffix)(code, m, m, a, a_row, a_column, left, ONE, m)
     copy(suffix)(code, n, n, b, b_row, b_column, right, ONE, n)
     copy(suffix)(code, m, n, c, c_row, c_column, whole, ONE, m)
-    scale = code.local(kind)
+    scale = code.local(element)
     letters = [(turned == 0).choose(letter("N"), letter("T")) for turned in (a_turned, b_turned)]
     status = call_lapack(code, "trsyl", suffix, *letters, ONE, m, n, left, m, right, n, whole, m, scale)
     with code.count(0, m) as i, code.count(0, n) as j:
-        x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))
+        x[i * n + j] = whole[j * m + i] / scale.load(element)
     return failed(status)
 
 

@@ -15,7 +15,7 @@ from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack import ENTRIES, LETTERS, WIDTH
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, R, external, functions
-from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, Value
+from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Elements, Indices, Ptr, Value
 from graphc.ops.linalg import factor
 
 # --- calls of LAPACK's and BLAS's routines, and copies of matrices for them -------------------------------------------
@@ -51,23 +51,23 @@ def failed(status: I64) -> I64:
     return (status == 0).choose(I64.of(0), 1)
 
 
-def refuse_infinite(code: Code, kind: Any, a: Ptr, count: I64) -> None:
+def refuse_infinite(code: Code, element: Any, a: Elements, count: I64) -> None:
     """Leave with status 2 where an element is not finite: LAPACK would go on and on."""
-    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-    with code.count(0, count) as i, code.when(~(absolute(code, a.at(i, kind).load(kind)) < float("inf"))):
+    absolute = external(f"llvm.fabs.{element.vectors}", element, element)
+    with code.count(0, count) as i, code.when(~(absolute(code, a[i]) < float("inf"))):
         code.ret(I64.of(2))
 
 
-def widen(code: Code, integers: Ptr, count: I64) -> None:
+def widen(code: Code, integers: Indices, count: I64) -> None:
     """Integers that LAPACK has written are of 64 bits then."""
     with code.when(TABLE(code).at(ENTRIES.index(WIDTH), Ptr).load(I64) == 4), code.count(0, count) as done:
         place = count - done - 1
-        integers.at(place, I64).store(integers.at(place, I32).load(I32).to(I64))
+        integers[place] = integers.at(place, I32).load(I32).to(I64)
 
 
 def matrix_function(name: str) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes functions of matrices, one for each suffix of a dtype."""
-    return functions(name, "noinline optsize", lambda suffix: ARITHMETIC[suffix].kind)
+    return functions(name, "noinline optsize", lambda suffix: ARITHMETIC[suffix].element)
 
 
 COPY = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
@@ -80,13 +80,12 @@ WHOLE = 8
 
 @matrix_function("copy")
 def copy(
-    code: Code, suffix: str, m: I64, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr, c_row: I64, c_col: I64,
-) -> None:  # fmt: skip
+    code: Code, suffix: str, m: I64, n: I64, a: Elements, a_row: I64, a_col: I64, c: Elements, c_row: I64, c_col: I64
+) -> None:
     """A matrix of m rows and n columns, copied."""
-    kind = ARITHMETIC[suffix].kind
     with code.when((a_col == 1) & (c_col == 1) & (n > WHOLE)):
         with code.count(0, m) as i:
-            COPY(code, c.at(i * c_row, kind), a.at(i * a_row, kind), n * ARITHMETIC[suffix].align, Bool.of(False))
+            COPY(code, c.at(i * c_row), a.at(i * a_row), n * ARITHMETIC[suffix].align, Bool.of(False))
         code.ret()
     with code.count(0, m, BLOCK) as row:
         below = row + BLOCK
@@ -95,38 +94,36 @@ def copy(
             beside = column + BLOCK
             last = beside.minimum(n)
             with code.count(row, end) as i:
-                source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
+                source, target = a.at(i * a_row), c.at(i * c_row)
                 with code.count(column, last) as j:
-                    target.at(j * c_col, kind).store(source.at(j * a_col, kind).load(kind))
+                    target[j * c_col] = source[j * a_col]
 
 
 @matrix_function("copy_triangle")
-def copy_triangle(code: Code, suffix: str, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr) -> None:
+def copy_triangle(code: Code, suffix: str, n: I64, a: Elements, a_row: I64, a_col: I64, c: Elements) -> None:
     """The lower triangle, and zeros above it, in contiguous rows."""
-    kind = ARITHMETIC[suffix].kind
     size = ARITHMETIC[suffix].align
     is_plain = a_col == 1
     with code.count(0, n) as i:
-        source, target, length = a.at(i * a_row, kind), c.at(i * n, kind), i + 1
+        source, target, length = a.at(i * a_row), c.at(i * n), i + 1
         with code.when(is_plain), code.when(source != target):
             COPY(code, target, source, length * size, Bool.of(False))
         with code.otherwise(), code.count(0, length) as j:
-            target.at(j, kind).store(source.at(j * a_col, kind).load(kind))
-        FILL(code, target.at(length, kind), I8.of(0), (n - length) * size, Bool.of(False))
+            target[j] = source[j * a_col]
+        FILL(code, target.at(length), I8.of(0), (n - length) * size, Bool.of(False))
 
 
 @matrix_function("clear_above")
-def clear_above(code: Code, suffix: str, n: I64, c: Ptr) -> None:
+def clear_above(code: Code, suffix: str, n: I64, c: Elements) -> None:
     """Zeros above the diagonal of contiguous rows."""
-    kind, size = ARITHMETIC[suffix].kind, ARITHMETIC[suffix].align
+    _element, size = ARITHMETIC[suffix].element, ARITHMETIC[suffix].align
     with code.count(0, n) as i:
-        FILL(code, c.at(i * n + i + 1, kind), I8.of(0), (n - i - 1) * size, Bool.of(False))
+        FILL(code, c.at(i * n + i + 1), I8.of(0), (n - i - 1) * size, Bool.of(False))
 
 
 @matrix_function("transpose_square")
-def transpose_square(code: Code, suffix: str, n: I64, a: Ptr) -> None:
+def transpose_square(code: Code, suffix: str, n: I64, a: Elements) -> None:
     """A square matrix transposed where it stands."""
-    kind = ARITHMETIC[suffix].kind
     with code.count(0, n, BLOCK) as row:
         below = row + BLOCK
         end = below.minimum(n)
@@ -135,19 +132,23 @@ def transpose_square(code: Code, suffix: str, n: I64, a: Ptr) -> None:
             with code.count(row, end) as i:
                 last = beside.minimum(i)
                 with code.count(column, last) as j:
-                    here, there = a.at(i * n + j, kind), a.at(j * n + i, kind)
-                    value, other = here.load(kind), there.load(kind)
-                    here.store(other)
-                    there.store(value)
+                    swap(a.at(i * n + j), a.at(j * n + i))
+
+
+def swap(here: Elements, there: Elements) -> None:
+    """Exchanges two numbers."""
+    value, other = here.value, there.value
+    here.value = other
+    there.value = value
 
 
 ONE, NOTHING = I64.of(1), I64.of(0)
 Make: TypeAlias = "Callable[[str], Function[..., I64]]"
 
 
-def _identity(code: Code, kind: Any, n: I64, a: Ptr) -> None:
+def _identity(code: Code, element: Any, n: I64, a: Elements) -> None:
     with code.count(0, n) as i, code.count(0, n) as j:
-        a.at(i * n + j, kind).store((i == j).choose(kind.of(1), kind.of(0)))
+        a[i * n + j] = (i == j).choose(element.of(1), element.of(0))
 
 
 # --- qr ---------------------------------------------------------------------------------------------------------------
@@ -155,12 +156,12 @@ def _identity(code: Code, kind: Any, n: I64, a: Ptr) -> None:
 
 def qr(suffix: str, complete: bool) -> Function[..., I64]:
     """Q and R of a matrix of m rows and n columns; status 0."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
 
     @matrix_function("qr_complete_one" if complete else "qr_one")
     def write(
-        code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, q: Ptr, r: Ptr, matrix: Ptr,
-        scales: Ptr, work: Ptr,
+        code: Code, suffix: str, m: I64, n: I64, a: Elements, row: I64, column: I64, q: Elements, r: Elements,
+        matrix: Elements, scales: Elements, work: Elements,
     ) -> I64:  # fmt: skip
         done = code.label("done")
         done.when(m == 0)
@@ -171,10 +172,10 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
         with code.when(shorter > 0):
             call_lapack(code, "geqrf", suffix, m, n, matrix, m, scales, work, size)
         with code.count(0, columns) as i, code.count(0, n) as j:
-            value = code.variable(kind.of(0))
+            value = code.variable(element.of(0))
             with code.when(i <= j):
-                value.value = matrix.at(j * m + i, kind).load(kind)
-            r.at(i * n + j, kind).store(value.value)
+                value.value = matrix[j * m + i]
+            r[i * n + j] = value.value
         done.when(columns == 0)
         call_lapack(code, "orgqr", suffix, m, columns, shorter, matrix, m, scales, work, size)
         copy(suffix)(code, m, columns, matrix, ONE, m, q, columns, ONE)
@@ -186,20 +187,20 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
 
 @matrix_function("qr_order_one")
 def qr_order(
-    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, order: Ptr, matrix: Ptr, marks: Ptr,
-    scales: Ptr, work: Ptr,
+    code: Code, suffix: str, m: I64, n: I64, a: Elements, row: I64, column: I64, order: Indices, matrix: Elements,
+    marks: Indices, scales: Elements, work: Elements,
 ) -> I64:  # fmt: skip
     """The order of columns of QR with pivots; status 0."""
     with code.count(0, n) as i:
-        order.at(i, I64).store(i)
-        marks.at(i, I64).store(I64.of(0))
+        order[i] = i
+        marks[i] = 0
     with code.when(m.minimum(n) > 0):
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
         size = (n + 1) * (factor.WIDE + 2) + 1
         call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
         widen(code, marks, n)
         with code.count(0, n) as i:
-            order.at(i, I64).store(marks.at(i, I64).load(I64) - 1)
+            order[i] = marks[i] - 1
     return I64.of(0)
 
 
@@ -208,8 +209,8 @@ def qr_order(
 
 @matrix_function("eigh_one")
 def eigh(
-    code: Code, suffix: str, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr, work: Ptr,
-    integers: Ptr,
+    code: Code, suffix: str, n: I64, lower: I64, a: Elements, row: I64, column: I64, w: Elements, v: Elements,
+    work: Elements, integers: Indices,
 ) -> I64:  # fmt: skip
     """Status 1 where it does not converge."""
     status = _eigenvalues(code, suffix, True, n, lower != 0, a, row, column, w, v, work, integers)
@@ -219,16 +220,16 @@ def eigh(
 
 @matrix_function("eigvalsh_one")
 def eigvalsh(
-    code: Code, suffix: str, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, matrix: Ptr, work: Ptr,
-    integers: Ptr,
+    code: Code, suffix: str, n: I64, lower: I64, a: Elements, row: I64, column: I64, w: Elements, matrix: Elements,
+    work: Elements, integers: Indices,
 ) -> I64:  # fmt: skip
     """The same without the vectors."""
     return _eigenvalues(code, suffix, False, n, lower != 0, a, row, column, w, matrix, work, integers)
 
 
 def _eigenvalues(
-    code: Code, suffix: str, vectors: bool, n: I64, lower: Bool, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr,
-    work: Ptr, integers: Ptr,
+    code: Code, suffix: str, vectors: bool, n: I64, lower: Bool, a: Elements, row: I64, column: I64, w: Elements,
+    v: Elements, work: Elements, integers: Indices,
 ) -> I64:  # fmt: skip
     status = code.variable(I64.of(0))
     with code.when(n > 0):
@@ -245,19 +246,19 @@ def _eigenvalues(
 
 def svd(suffix: str, full: bool) -> Function[..., I64]:
     """Status 1 where it does not converge."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
 
     @matrix_function("svd_full_one" if full else "svd_one")
     def write(
-        code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, u: Ptr, s: Ptr, vh: Ptr,
-        matrix: Ptr, left: Ptr, right: Ptr, work: Ptr, integers: Ptr,
+        code: Code, suffix: str, m: I64, n: I64, a: Elements, row: I64, column: I64, u: Elements, s: Elements,
+        vh: Elements, matrix: Elements, left: Elements, right: Elements, work: Elements, integers: Indices,
     ) -> I64:  # fmt: skip
         shorter = m.minimum(n)
         columns, rows = (m, n) if full else (shorter, shorter)
         with code.when(shorter == 0):
             if full:
-                _identity(code, kind, m, u)
-                _identity(code, kind, n, vh)
+                _identity(code, element, m, u)
+                _identity(code, element, n, vh)
             code.ret(I64.of(0))
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
         size = shorter * shorter * 4 + (m + n) * factor.LONG
@@ -273,8 +274,8 @@ def svd(suffix: str, full: bool) -> Function[..., I64]:
 
 @matrix_function("svdvals_one")
 def svdvals(
-    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, s: Ptr, matrix: Ptr, work: Ptr,
-    integers: Ptr,
+    code: Code, suffix: str, m: I64, n: I64, a: Elements, row: I64, column: I64, s: Elements, matrix: Elements,
+    work: Elements, integers: Indices,
 ) -> I64:  # fmt: skip
     """The same without the vectors."""
     with code.when(m.minimum(n) == 0):
@@ -291,48 +292,49 @@ def svdvals(
 
 @matrix_function("eig_one")
 def eig(
-    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, vr: Ptr, vi: Ptr, matrix:
-    Ptr, vectors: Ptr, work: Ptr,
+    code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, wr: Elements, wi: Elements, vr: Elements,
+    vi: Elements, matrix: Elements, vectors: Elements, work: Elements,
 ) -> I64:  # fmt: skip
     """Status 1 where it does not converge, 2 where an element is not finite."""
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     status = _general(code, suffix, "V", n, a, row, column, wr, wi, matrix, vectors, work)
     with code.count(0, n) as j:
         # The parts of a pair stand in columns beside each other, and belong to both.
         is_first = code.variable(I64.of(0))
         with code.count(0, j) as before:
-            is_pair = ~(wi.at(before, kind).load(kind) == 0)
+            is_pair = ~(wi[before] == 0)
             is_first.value = is_pair.choose(1 - is_first.value, I64.of(0))
-        is_pair, is_second = ~(wi.at(j, kind).load(kind) == 0), is_first.value == 1
+        is_pair, is_second = ~(wi[j] == 0), is_first.value == 1
         real = (is_pair & is_second).choose(j - 1, j)
         imaginary = (is_pair & ~is_second).choose(j + 1, j)
-        sign = is_second.choose(kind.of(-1), kind.of(1))
+        sign = is_second.choose(element.of(-1), element.of(1))
         with code.count(0, n) as i:
-            vr.at(i * n + j, kind).store(vectors.at(real * n + i, kind).load(kind))
-            part = code.variable(kind.of(0))
+            vr[i * n + j] = vectors[real * n + i]
+            part = code.variable(element.of(0))
             with code.when(is_pair):
-                part.value = vectors.at(imaginary * n + i, kind).load(kind) * sign
-            vi.at(i * n + j, kind).store(part.value)
+                part.value = vectors[imaginary * n + i] * sign
+            vi[i * n + j] = part.value
     return status
 
 
 @matrix_function("eigvals_one")
 def eigvals(
-    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr, work: Ptr,
+    code: Code, suffix: str, n: I64, a: Elements, row: I64, column: I64, wr: Elements, wi: Elements, matrix: Elements,
+    work: Elements,
 ) -> I64:  # fmt: skip
     """The same without the vectors."""
     return _general(code, suffix, "N", n, a, row, column, wr, wi, matrix, matrix, work)
 
 
 def _general(
-    code: Code, suffix: str, job: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr,
-    vectors: Ptr, work: Ptr,
+    code: Code, suffix: str, job: str, n: I64, a: Elements, row: I64, column: I64, wr: Elements, wi: Elements,
+    matrix: Elements, vectors: Elements, work: Elements,
 ) -> I64:  # fmt: skip
-    kind = ARITHMETIC[suffix].kind
+    element = ARITHMETIC[suffix].element
     with code.when(n == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, n, n, a, row, column, matrix, ONE, n)
-    refuse_infinite(code, kind, matrix, n * n)
+    refuse_infinite(code, element, matrix, n * n)
     size = n * factor.LONG
     operands = n, matrix, n, wr, wi, matrix, n, vectors, n, work, size
     return failed(call_lapack(code, "geev", suffix, letter("N"), letter(job), *operands))

@@ -449,8 +449,8 @@ NULL = Ptr(None, "null")
 class Elements(Ptr):
     """The address of numbers of one type, side by side: x[i] is one of them, x.at(i) its address, x.value the first.
 
-        x[j] = x[i] * 2.0
-        x.at(j).value /= x[i]
+    x[j] = x[i] * 2.0
+    x.at(j).value /= x[i]
     """
 
     __slots__ = ()
@@ -467,18 +467,18 @@ class Elements(Ptr):
         return self.load(self.element)
 
     @value.setter
-    def value(self, number: Number) -> None:
-        self.store(number)
+    def value(self, number: Number | float) -> None:
+        self.store(number if isinstance(number, Value) else self.element.of(number))
 
     def __getitem__(self, index: I64 | int) -> Any:
         return self.at(index).value
 
-    def __setitem__(self, index: I64 | int, number: Number) -> None:
-        self.at(index).store(number)
+    def __setitem__(self, index: I64 | int, number: Number | float) -> None:
+        self.at(index).value = number
 
 
 @cache
-def elements(element: type[Number]) -> type[Elements]:
+def elements(element: type[Any]) -> type[Elements]:
     """The type of addresses of such numbers."""
     return type(f"{element.__name__}s", (Elements,), {"__slots__": (), "element": element})
 
