@@ -496,7 +496,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
         record = words_of()
         words = record.read(context)
         axes = axes_of(words)
-        own = code.local(I64, len(record.kinds))
+        own = code.local(I64, len(record.types))
         periods = [code.count(0, axis.spread, sure=True) for axis in axes]
         with periods[0] as first, periods[1] as second, periods[2] as third:
             x, w, y = words["x"], words["w"], words["y"]
@@ -543,7 +543,7 @@ def convolution(routine: str, suffix: str) -> Function[..., I64]:
     def write(code: Code, *values: Any) -> I64:
         words = dict(zip(WORDS, values, strict=True))
         record = words_of()
-        context = code.local(I64, len(record.kinds))
+        context = code.local(I64, len(record.types))
         record.put(context, words)
         axes = axes_of(words)
         results = words["images"] * words["groups"] * words["outs"] * axes[0].count * axes[1].count * axes[2].count

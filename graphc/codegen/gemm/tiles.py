@@ -29,19 +29,19 @@ from graphc.startup.record import record
 
 
 class Words:
-    """A record of words by name, eight bytes each. kinds: their types."""
+    """A record of words by name, eight bytes each, with their types."""
 
-    def __init__(self, kinds: Mapping[str, type[Any]]) -> None:
-        self.kinds = kinds
-        self.places = {name: 8 * place for place, name in enumerate(kinds)}
+    def __init__(self, types: Mapping[str, type[Any]]) -> None:
+        self.types = types
+        self.places = {name: 8 * place for place, name in enumerate(types)}
 
     def read(self, context: Ptr) -> dict[str, Any]:
         """All words."""
-        return {name: context.at(self.places[name]).load(kind) for name, kind in self.kinds.items()}
+        return {name: context.at(self.places[name]).load(type_) for name, type_ in self.types.items()}
 
     def write(self, code: Code, values: Mapping[str, Value]) -> Ptr:
         """A record on the stack."""
-        context = code.local(I64, len(self.kinds))
+        context = code.local(I64, len(self.types))
         self.put(context, values)
         return context
 

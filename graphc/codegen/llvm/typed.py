@@ -9,7 +9,6 @@ beside a value is a constant of its type. Integers are compared as signed ones u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from struct import pack, unpack
 from typing import Any, ClassVar, Protocol, TypeVar, cast, overload
 
@@ -391,6 +390,10 @@ class Ptr(Value):
         """The address `index` values of a type further; bytes where none is named."""
         return self._code().emit(Ptr, f"getelementptr {kind.spelling}, ptr {self.text}, {size_text(index)}")
 
+    def numbers(self, element: type[Any]) -> Any:
+        """The same address as that of numbers of a type (`Elements`)."""
+        return elements(element)(self.code, self.text)
+
     def load(self, kind: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:
         """Load a value. order: of an atomic access. note: LLVM's metadata."""
         how = f"load atomic {kind.spelling}" if order else f"load {kind.spelling}"
@@ -477,17 +480,23 @@ class Elements(Ptr):
         self.at(index).value = number
 
 
-@cache
-def elements(element: type[Any]) -> type[Elements]:
-    """The type of addresses of such numbers."""
-    return type(f"{element.__name__}s", (Elements,), {"__slots__": (), "element": element})
-
-
 class Indices(Elements):
     """The address of 64-bit integers."""
 
     __slots__ = ()
     element = I64
+
+
+_addresses: dict[type[Any], type[Elements]] = {I64: Indices}
+
+
+def elements(element: type[Any]) -> type[Elements]:
+    """The type of addresses of such numbers."""
+    made = _addresses.get(element)
+    if made is None:
+        made = type(f"{element.__name__}s", (Elements,), {"__slots__": (), "element": element})
+        _addresses[element] = made
+    return made
 
 
 class NoAlias(Ptr):

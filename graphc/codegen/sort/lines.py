@@ -17,11 +17,27 @@ from graphc.arrays.dtypes import UNSIGNED, itemsize
 from graphc.codegen.gemm.tiles import SETTING, Words, share
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, R, external, functions as by_dtype, gathered
-from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
-from graphc.codegen.sort import ALONG, ENTRIES, FUNCTIONS, PROTOTYPES, ROWS, SEARCHED, result_dtype
+from graphc.codegen.llvm.typed import (
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    NULL,
+    Bool,
+    Elements,
+    Indices,
+    Ptr,
+    Real,
+    Value,
+    elements,
+    vector,
+)
+from graphc.codegen.sort import ALONG, ENTRIES, FUNCTIONS, ROWS, SEARCHED, result_dtype
 from graphc.codegen.threads.settings import LEAST_WORK
 
-KINDS: dict[str, type[Any]] = {
+NUMBERS: dict[str, type[Any]] = {
     "bool": I8, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "uint16": I16, "uint32": I32,
     "uint64": I64, "float32": F32, "float64": F64,
 }  # fmt: skip
@@ -41,7 +57,7 @@ HIGHEST = 2**63 - 1
 
 def line_function(name: str) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes functions of lines, one for each dtype."""
-    return by_dtype(name, "noinline", KINDS.__getitem__)
+    return by_dtype(name, "noinline", NUMBERS.__getitem__)
 
 
 def is_less(dtype: str, left: Any, right: Any) -> Bool:
@@ -50,23 +66,22 @@ def is_less(dtype: str, left: Any, right: Any) -> Bool:
         below: Bool = left.below(right)
         return below
     less: Bool = left < right
-    if issubclass(KINDS[dtype], Real):
+    if issubclass(NUMBERS[dtype], Real):
         less |= right.compare("fcmp uno", right) & ~left.compare("fcmp uno", left)
     return less
 
 
 def encoded(dtype: str, elements: Any, lanes: int = 1) -> Any:
     """Whole numbers that stand among those of other elements where the elements stand among these."""
-    kind = KINDS[dtype]
-    if not issubclass(kind, Real):
+    if not issubclass(NUMBERS[dtype], Real):
         wide = elements.to(vector(I64, lanes) if lanes > 1 else I64, signed=dtype not in WITHOUT_SIGN)
         return wide.apply("xor", -(2**63)) if dtype == "uint64" else wide
     whole = I64 if dtype == "float64" else I32
-    highest, kind = 2 ** (whole.bits - 1) - 1, vector(whole, lanes) if lanes > 1 else whole
-    bits = (elements + 0.0)._cast("bitcast", kind)  # -0 is 0 before
+    highest, integers = 2 ** (whole.bits - 1) - 1, vector(whole, lanes) if lanes > 1 else whole
+    bits = (elements + 0.0)._cast("bitcast", integers)  # -0 is 0 before
     # of a negative one all bits but the sign are turned
     ranked = bits.apply("xor", bits.apply("ashr", whole.bits - 1) & highest)
-    ranked = elements.compare("fcmp uno", elements).choose(kind.of(highest), ranked)
+    ranked = elements.compare("fcmp uno", elements).choose(integers.of(highest), ranked)
     return ranked.to(vector(I64, lanes) if lanes > 1 else I64)
 
 
@@ -79,7 +94,7 @@ def numpys(code: Code, dtype: str, order: str) -> Ptr:
 
 
 @line_function("sort_line")
-def sort_line(code: Code, dtype: str, a: Ptr, n: I64) -> None:
+def sort_line(code: Code, dtype: str, a: Elements, n: I64) -> None:
     """Contiguous elements sorted where they stand."""
     with code.when(n > FEW):
         sort = numpys(code, dtype, "sort")
@@ -89,7 +104,7 @@ def sort_line(code: Code, dtype: str, a: Ptr, n: I64) -> None:
     shell_sort(dtype)(code, a, n)
 
 
-def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callable[[Any, Any], Bool]) -> None:
+def insert_by_steps(code: Code, a: Elements, n: I64, comes_before: Callable[[Any, Any], Bool]) -> None:
     """Write Shell's method, whose steps are 1, 4, 13, …: the elements of `a` in the order that `comes_before` tells."""
     step = code.variable(I64.of(1))
     with code.loop() as widening:
@@ -98,23 +113,22 @@ def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callabl
     with code.loop() as narrowing:
         distance = step.value
         with code.count(distance, n) as i:
-            value, place = a.at(i, kind).load(kind), code.variable(i)
+            value, place = a[i], code.variable(i)
             with code.loop() as moving:
                 moving.leave.when(place.value < distance)
-                before = a.at(place.value - distance, kind).load(kind)
+                before = a[place.value - distance]
                 moving.leave.unless(comes_before(value, before))
-                a.at(place.value, kind).store(before)
+                a[place.value] = before
                 place.value = place.value - distance
-            a.at(place.value, kind).store(value)
+            a[place.value] = value
         narrowing.leave.when(distance == 1)
         step.value = distance // 3
 
 
 @line_function("shell_sort")
-def shell_sort(code: Code, dtype: str, a: Ptr, n: I64) -> None:
+def shell_sort(code: Code, dtype: str, a: Elements, n: I64) -> None:
     """The same by Shell's method."""
-    kind = KINDS[dtype]
-    insert_by_steps(code, a, kind, n, lambda value, before: is_less(dtype, value, before))
+    insert_by_steps(code, a, n, lambda value, before: is_less(dtype, value, before))
 
 
 # --- places among sorted elements -------------------------------------------------------------------------------------
@@ -134,20 +148,22 @@ def search(side: str, lanes: int) -> Callable[[str], Function[..., None]]:
         return is_less(dtype, element, value) if side == "left" else ~is_less(dtype, value, element)
 
     @line_function(f"search_{side}_{lanes}")
-    def write(code: Code, dtype: str, x: Ptr, step: I64, n: I64, values: Ptr, along: I64, places: Ptr) -> None:
+    def write(
+        code: Code, dtype: str, x: Elements, step: I64, n: I64, values: Elements, along: I64, places: Indices
+    ) -> None:
         """Those elements come first. The half that is left is chosen without a branch."""
-        kind, wide = vector(KINDS[dtype], lanes), vector(I64, lanes)
+        several, wide = vector(NUMBERS[dtype], lanes), vector(I64, lanes)
 
-        def elements(at: Ptr, step: I64, place: Any) -> Any:
-            return gathered(code, kind, at, place * step.spread(lanes), itemsize(dtype))
+        def gather(at: Ptr, step: I64, place: Any) -> Any:
+            return gathered(code, several, at, place * step.spread(lanes), itemsize(dtype))
 
-        value = elements(values, along, wide.each(range(lanes)))
+        value = gather(values, along, wide.each(range(lanes)))
         first, left = code.variable(wide.of(0)), code.variable(n)
 
         def advance(by: I64) -> None:
             """Skip as many elements where the last of them counts."""
             ahead = first.value + by.spread(lanes)
-            first.value = counts(dtype, elements(x, step, ahead - 1), value).choose(ahead, first.value)
+            first.value = counts(dtype, gather(x, step, ahead - 1), value).choose(ahead, first.value)
 
         with code.loop() as halving:
             halving.leave.unless(left.value > 1)
@@ -165,29 +181,29 @@ def search(side: str, lanes: int) -> Callable[[str], Function[..., None]]:
 
 
 @line_function("argsort_line")
-def argsort_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, keys: Ptr) -> None:
+def argsort_line(code: Code, dtype: str, x: Elements, step: I64, n: I64, keys: Indices) -> None:
     """The places of elements, which stand that far apart, in rising order."""
-    kind = KINDS[dtype]
+    element = NUMBERS[dtype]
     if itemsize(dtype) <= NARROW:
         with code.when((n > DIGITS) & (step == 1)):
             sort = numpys(code, dtype, "argsort")
             with code.when(sort != NULL):
                 with code.count(0, n) as i:
-                    keys.at(i, I64).store(i)
+                    keys[i] = i
                 status = sort.call(I32, x, keys, n, NULL)
                 with code.when(status == 0):  # else it had no memory
                     code.ret()
     with code.when(is_rising(dtype)(code, x, step, n)):
         with code.count(0, n) as i:
-            keys.at(i, I64).store(i)
+            keys[i] = i
         code.ret()
     bits = bits_of(code, n)
     base, is_exact = code.variable(I64.of(0)), code.variable(Bool.of(itemsize(dtype) < 8))
-    if kind is I64:
-        bounds = code.local(I64, 2)
+    if element is I64:
+        bounds = code.local(I64, 2).numbers(I64)
         find_extremes(dtype)(code, x, step, n, bounds)
-        lowest = bounds.load(I64)
-        is_exact.value = (bounds.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
+        lowest = bounds.value
+        is_exact.value = (bounds[1] - lowest).below(I64.of(HIGHEST) >> bits)
         base.value = is_exact.value.choose(lowest, 0)
     make_keys(dtype)(code, x, step, n, I64.of(0), base.value, bits, is_exact.value, keys)
     sort_line("int64")(code, keys, n)
@@ -195,11 +211,10 @@ def argsort_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, keys: Ptr) -
 
 
 @line_function("is_rising")
-def is_rising(code: Code, dtype: str, x: Ptr, step: I64, n: I64) -> Bool:
+def is_rising(code: Code, dtype: str, x: Elements, step: I64, n: I64) -> Bool:
     """Tell whether the elements are in order."""
-    kind = KINDS[dtype]
     with code.count(1, n) as i:
-        before, here = (x.at((i - back) * step, kind).load(kind) for back in (1, 0))
+        before, here = (x[(i - back) * step] for back in (1, 0))
         with code.when(is_less(dtype, here, before)):
             code.ret(Bool.of(False))
     return Bool.of(True)
@@ -211,29 +226,30 @@ def bits_of(code: Code, n: I64) -> I64:
     return 64 - leading
 
 
-def key_of(dtype: str, x: Ptr, step: I64, place: I64, flip: I64) -> Any:
+def key_of(dtype: str, x: Elements, step: I64, place: I64, flip: I64) -> Any:
     """The encoded element at a place, turned around where the order is (`flip` is -1, else 0)."""
-    return encoded(dtype, x.at(place * step, KINDS[dtype]).load(KINDS[dtype])).apply("xor", flip)
+    return encoded(dtype, x[place * step]).apply("xor", flip)
 
 
 @line_function("find_extremes")
-def find_extremes(code: Code, dtype: str, x: Ptr, step: I64, n: I64, bounds: Ptr) -> None:
+def find_extremes(code: Code, dtype: str, x: Elements, step: I64, n: I64, bounds: Indices) -> None:
     """The least and the greatest of the encoded elements."""
     lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
     with code.count(0, n) as i:
         each = key_of(dtype, x, step, i, I64.of(0))
         lowest.value = each.minimum(lowest.value)
         highest.value = (each > highest.value).choose(each, highest.value)
-    bounds.store(lowest.value)
-    bounds.at(1, I64).store(highest.value)
+    bounds.value = lowest.value
+    bounds[1] = highest.value
 
 
 @line_function("make_keys")
 def make_keys(
-    code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, base: I64, bits: I64, is_exact: Bool, keys: Ptr,
+    code: Code, dtype: str, x: Elements, step: I64, n: I64, flip: I64, base: I64, bits: I64, is_exact: Bool,
+    keys: Indices,
 ) -> None:  # fmt: skip
     """Exact ones hold all of a number above `base`."""
-    kind, wide = KINDS[dtype], vector(I64, LANES)
+    element, wide = NUMBERS[dtype], vector(I64, LANES)
     words = flip, base, is_exact.choose(bits, 0), is_exact.choose(I64.of(-1), 0 - (1 << bits))
 
     def key(element: Any, place: Any, flip: Any, base: Any, shift: Any, mask: Any) -> Any:
@@ -244,17 +260,17 @@ def make_keys(
         whole.value = n & -LANES
         spread = [word.spread(LANES) for word in words]
         with code.count(0, whole.value, LANES) as i:
-            elements = x.at(i, kind).load(vector(kind, LANES), align=itemsize(dtype))
+            elements = x.at(i).load(vector(element, LANES), align=itemsize(dtype))
             places = i.spread(LANES) + wide.each(range(LANES))
-            keys.at(i, I64).store(key(encoded(dtype, elements, LANES), places, *spread), align=8)
+            keys.at(i).store(key(encoded(dtype, elements, LANES), places, *spread), align=8)
     with code.count(whole.value, n) as i:
-        keys.at(i, I64).store(key(key_of(dtype, x, step, i, I64.of(0)), i, *words))
+        keys[i] = key(key_of(dtype, x, step, i, I64.of(0)), i, *words)
 
 
 @line_function("order_alike")
 def order_alike(
-    code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, is_exact: Bool, keys: Ptr,
-) -> None:  # fmt: skip
+    code: Code, dtype: str, x: Elements, step: I64, n: I64, flip: I64, bits: I64, is_exact: Bool, keys: Indices
+) -> None:
     """Sorted keys become places. Where they did not hold all of the numbers, those that are alike so far are sorted by
     the rest."""
     wide = vector(I64, LANES)
@@ -264,49 +280,49 @@ def order_alike(
             order_runs(dtype)(code, x, step, n, flip, bits, keys)
     whole, lows = n & -LANES, low.spread(LANES)
     with code.count(0, whole, LANES) as i:
-        at = keys.at(i, I64)
+        at = keys.at(i)
         at.store(at.load(wide, align=8) & lows, align=8)
     with code.count(whole, n) as i:
-        at = keys.at(i, I64)
-        at.store(at.load(I64) & low)
+        at = keys.at(i)
+        at.value &= low
 
 
 @line_function("order_runs")
-def order_runs(code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+def order_runs(code: Code, dtype: str, x: Elements, step: I64, n: I64, flip: I64, bits: I64, keys: Indices) -> None:
     """Runs of keys with one upper part are sorted by the rest."""
     wide = vector(I64, LANES)
     first, shifts = code.variable(I64.of(0)), bits.spread(LANES)
     with code.loop() as runs:
         runs.leave.unless(first.value + 1 < n)
         with code.when(first.value + LANES < n):
-            here, next_ = (keys.at(first.value + ahead, I64).load(wide, align=8) for ahead in (0, 1))
+            here, next_ = (keys.at(first.value + ahead).load(wide, align=8) for ahead in (0, 1))
             alike = (here.apply("xor", next_) >> shifts) == 0
             with code.when(alike._cast("bitcast", I16 if LANES == 16 else I8) == 0):
                 first.value = first.value + LANES
                 runs.again.go()
         begin = first.value
-        upper, end = keys.at(begin, I64).load(I64) >> bits, code.variable(begin + 1)
+        upper, end = keys[begin] >> bits, code.variable(begin + 1)
         with code.loop() as run:
             run.leave.unless(end.value < n)
-            run.leave.unless(keys.at(end.value, I64).load(I64) >> bits == upper)
+            run.leave.unless(keys[end.value] >> bits == upper)
             end.value = end.value + 1
         with code.when(end.value - begin > 1):
-            order_run(dtype)(code, x, step, end.value - begin, flip, bits, keys.at(begin, I64))
+            order_run(dtype)(code, x, step, end.value - begin, flip, bits, keys.at(begin))
         first.value = end.value
 
 
 @line_function("order_run")
-def order_run(code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+def order_run(code: Code, dtype: str, x: Elements, step: I64, n: I64, flip: I64, bits: I64, keys: Indices) -> None:
     """Keys of one upper part, so in the order of their places, are sorted by the rest, unless that is their order."""
     low, before = (1 << bits) - 1, code.variable(I64.of(-1))
     falls = code.variable(Bool.of(False))
     with code.count(0, n) as i:
-        at = keys.at(i, I64)
-        place = at.load(I64) & low
+        at = keys.at(i)
+        place = at.value & low
         key = (key_of(dtype, x, step, place, flip) & low) << bits | place
         falls.value = falls.value | (key < before.value)
         before.value = key
-        at.store(key)
+        at.value = key
     with code.when(falls.value):
         sort_line("int64")(code, keys, n)
 
@@ -315,10 +331,11 @@ def order_run(code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits
 
 
 @line_function("find_limit")
-def find_limit(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: I64, space: Ptr, limit: Ptr) -> Bool:
+def find_limit(
+    code: Code, dtype: str, x: Elements, step: I64, n: I64, k: I64, flip: I64, space: Elements, limit: Elements
+) -> Bool:
     """By a sample, an element up to which there are likely a few more than k in the order; false where these would be
     most of all. space: memory for SAMPLED elements."""
-    kind = KINDS[dtype]
     eighth = n // 8
     count = eighth.minimum(SAMPLED)
     with code.when(count < LEAST_SAMPLED):
@@ -328,16 +345,16 @@ def find_limit(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: 
     with code.when(rank * 4 > count * 3):
         code.ret(Bool.of(False))
     with code.count(0, count) as i:
-        space.at(i, kind).store(x.at(i * distance, kind).load(kind))
+        space[i] = x[i * distance]
     sort_line(dtype)(code, space, count)
     place = (flip == 0).choose(rank, count - 1 - rank)
-    limit.store(space.at(place, kind).load(kind))
+    limit.value = space[place]
     return Bool.of(True)
 
 
 def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
     """A mask of the elements that are not beyond a limit."""
-    if issubclass(KINDS[dtype], Real):
+    if issubclass(NUMBERS[dtype], Real):
         relation = "fcmp uge" if is_falling else "fcmp ole"
     else:
         relation = f"icmp {'u' if dtype in WITHOUT_SIGN else 's'}{'ge' if is_falling else 'le'}"
@@ -348,30 +365,30 @@ def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
 @cache
 def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
     """The elements up to a limit, or their keys; how many there are."""
-    kind = KINDS[dtype]
+    element = NUMBERS[dtype]
     flip = I64.of(-1 if is_falling else 0)
 
     @line_function(f"collect_{name}_{'falling' if is_falling else 'rising'}")
-    def write(code: Code, dtype: str, x: Ptr, step: I64, n: I64, at_limit: Ptr, bits: I64, found: Ptr) -> I64:
-        count, limit = code.variable(I64.of(0)), at_limit.load(kind)
+    def write(code: Code, dtype: str, x: Elements, step: I64, n: I64, at_limit: Elements, bits: I64, found: Ptr) -> I64:
+        count, limit = code.variable(I64.of(0)), at_limit.value
 
         def take(place: I64) -> None:
-            element = x.at(place * step, kind).load(kind)
-            entry: Value = element
+            value = x[place * step]
+            entry: Value = value
             if name == "argtop":
-                key = encoded(dtype, element).apply("xor", flip)
+                key = encoded(dtype, value).apply("xor", flip)
                 exact = itemsize(dtype) < 8
                 entry = (key << bits if exact else key & 0 - (1 << bits)) | place
             found.at(count.value, type(entry)).store(entry)
-            count.value = count.value + within(dtype, element, limit, is_falling).to(I64, signed=False)
+            count.value = count.value + within(dtype, value, limit, is_falling).to(I64, signed=False)
 
         whole = code.variable(I64.of(0))
         with code.when(step == 1):
-            lines = vector(kind, LANES)
+            lines = vector(element, LANES)
             limits = limit.spread(LANES)
             whole.value = n & -LANES
             with code.count(0, whole.value, LANES) as first:
-                elements = x.at(first, kind).load(lines, align=itemsize(dtype))
+                elements = x.at(first).load(lines, align=itemsize(dtype))
                 some = within(dtype, elements, limits, is_falling)._cast("bitcast", I16)
                 with code.when(some != 0), code.count(first, first + LANES) as place:
                     take(place)
@@ -385,11 +402,13 @@ def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
 @cache
 def first_of_line(name: str, dtype: str) -> Function[..., None]:
     """The first k, or their places; of the largest where `flip` is -1. space: memory for n elements of the result."""
-    kind, is_exact = KINDS[dtype], Bool.of(itemsize(dtype) < 8)
+    element, is_exact = NUMBERS[dtype], Bool.of(itemsize(dtype) < 8)
 
     @line_function(f"{name}_line")
-    def write(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: I64, result: Ptr, space: Ptr) -> None:
-        bits, limit = bits_of(code, n), code.local(kind)
+    def write(
+        code: Code, dtype: str, x: Elements, step: I64, n: I64, k: I64, flip: I64, result: Ptr, space: Ptr
+    ) -> None:
+        bits, limit = bits_of(code, n), code.local(element)
         count = code.variable(I64.of(0))
         with code.when(find_limit(dtype)(code, x, step, n, k, flip, space, limit)):
             with code.when(flip == 0):
@@ -407,7 +426,7 @@ def first_of_line(name: str, dtype: str) -> Function[..., None]:
             sort_line(dtype)(code, space, some)
             with code.count(0, k) as i:
                 place = (flip == 0).choose(i, some - 1 - i)
-                result.at(i, kind).store(space.at(place, kind).load(kind))
+                result.at(i, element).store(space.at(place, element).load(element))
         else:
             sort_line("int64")(code, space, some)
             order_alike(dtype)(code, x, step, some, flip, bits, is_exact, space)
@@ -417,13 +436,12 @@ def first_of_line(name: str, dtype: str) -> Function[..., None]:
 
 
 @line_function("copy_line")
-def copy_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, to: Ptr) -> None:
+def copy_line(code: Code, dtype: str, x: Elements, step: I64, n: I64, to: Elements) -> None:
     """Elements that stand that far apart, made contiguous."""
-    kind = KINDS[dtype]
     with code.when(step == 1), code.when(x != to):
         COPY(code, to, x, n * itemsize(dtype), Bool.of(False))
     with code.when(step != 1), code.count(0, n) as i:
-        to.at(i, kind).store(x.at(i * step, kind).load(kind))
+        to[i] = x[i * step]
 
 
 # --- all lines of an array, shared by threads -------------------------------------------------------------------------
@@ -432,17 +450,16 @@ def copy_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, to: Ptr) -> Non
 
 
 @line_function("lexorder_rows")
-def lexorder_rows(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
+def lexorder_rows(code: Code, dtype: str, x: Elements, row: I64, column: I64, n: I64, m: I64, places: Indices) -> None:
     """Sorted by the first elements, what is equal there by the rest."""
-    kind = KINDS[dtype]
     with code.when(m == 0):
         with code.count(0, n) as i:
-            places.at(i, I64).store(i)
+            places[i] = i
         code.ret()
     argsort_line(dtype)(code, x, row, n, places)
 
     def element(place: I64) -> object:
-        return x.at(places.at(place, I64).load(I64) * row, kind).load(kind)
+        return x[places[place] * row]
 
     first = code.variable(I64.of(0))
     with code.loop() as runs:
@@ -453,27 +470,26 @@ def lexorder_rows(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64,
             run.leave.when(is_less(dtype, element(begin), element(end.value)))
             end.value = end.value + 1
         with code.when(end.value - begin > 1):
-            sort_run(dtype)(code, x, row, column, end.value - begin, m, places.at(begin, I64))
+            sort_run(dtype)(code, x, row, column, end.value - begin, m, places.at(begin))
         first.value = end.value
 
 
 @line_function("sort_run")
-def sort_run(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
+def sort_run(code: Code, dtype: str, x: Elements, row: I64, column: I64, n: I64, m: I64, places: Indices) -> None:
     """Places of rows sorted where they stand, by Shell's method."""
 
     def comes_before(i: I64, j: I64) -> Bool:
         return is_row_less(dtype)(code, x, row, column, m, i, j)
 
-    insert_by_steps(code, places, I64, n, comes_before)
+    insert_by_steps(code, places, n, comes_before)
 
 
 @line_function("is_row_less")
-def is_row_less(code: Code, dtype: str, x: Ptr, row: I64, column: I64, m: I64, i: I64, j: I64) -> Bool:
+def is_row_less(code: Code, dtype: str, x: Elements, row: I64, column: I64, m: I64, i: I64, j: I64) -> Bool:
     """Tell whether row i comes before row j; equal ones are in the order of places."""
-    kind = KINDS[dtype]
-    left, right = x.at(i * row, kind), x.at(j * row, kind)
+    left, right = x.at(i * row), x.at(j * row)
     with code.count(1, m) as number:
-        one, other = (each.at(number * column, kind).load(kind) for each in (left, right))
+        one, other = (each[number * column] for each in (left, right))
         with code.when(is_less(dtype, one, other)):
             code.ret(Bool.of(True))
         with code.when(is_less(dtype, other, one)):
@@ -510,15 +526,17 @@ def rows(symbol: str, dtype: str) -> Function[..., I64]:
         lexorder_rows(dtype)(code, x, row, column, n, m, result)
         return I64.of(0)
 
-    kinds = {"n": I64, "m": I64, "x": Ptr, "row": I64, "column": I64, "result": Ptr}
-    return Function(symbol, I64, kinds, write, "noinline optsize")
+    params = {"n": I64, "m": I64, "x": Ptr, "row": I64, "column": I64, "result": Ptr}
+    return Function(symbol, I64, params, write, "noinline optsize")
 
 
 def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     """The function of an op: its lines, or groups of columns, are shared out."""
     names = ALONG_ARGUMENTS if name in ALONG else SEARCHED_ARGUMENTS if name in SEARCHED else FIRST_ARGUMENTS
-    kinds = {each: Ptr if spelt.endswith("*") else I64 for each, spelt in zip(names, PROTOTYPES[symbol], strict=True)}
-    words = Words(kinds)
+    made = result_dtype(name, dtype)
+    types = {"x": dtype, "values": dtype, "wanted": "int64", "result": made, "space": made}
+    params = {each: elements(NUMBERS[types[each]]) if each in types else I64 for each in names}
+    words = Words(params)
     write = _write_along if name in ALONG else _write_searched if name in SEARCHED else _write_first
     range_: Function[..., None] = Function(
         f"{name}_range_{dtype}",
@@ -528,7 +546,7 @@ def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
         "noinline",
         is_internal=True,
     )
-    return Function(symbol, I64, kinds, partial(_share, words, range_), "noinline optsize")
+    return Function(symbol, I64, params, partial(_share, words, range_), "noinline optsize")
 
 
 def _groups(words: dict[str, Any]) -> I64:
@@ -538,7 +556,7 @@ def _groups(words: dict[str, Any]) -> I64:
 
 
 def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) -> I64:
-    args = dict(zip(words.kinds, values, strict=True))
+    args = dict(zip(words.types, values, strict=True))
     context = words.write(code, args)
     work, tasks = args["n"].to(F64) * ELEMENT_WORK + FIXED_WORK, args["count"]
     if "across" in args:
@@ -558,50 +576,48 @@ def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) 
 
 def _write_first(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
     args = words.read(context)
-    kind = KINDS[result_dtype(name, dtype)]
-    flip = (args["wanted"].load(I64) < 0).choose(I64.of(0), -1)
+    flip = (args["wanted"].value < 0).choose(I64.of(0), -1)
     n, k, line = args["n"], args["k"], first_of_line(name, dtype)
     with code.count(begin, end) as number:
-        row = args["x"].at(number * args["outer"], KINDS[dtype])
-        result, space = args["result"].at(number * k, kind), args["space"].at(number * n, kind)
+        row = args["x"].at(number * args["outer"])
+        result, space = args["result"].at(number * k), args["space"].at(number * n)
         line(code, row, args["step"], n, k, flip, result, space)
 
 
 def _write_searched(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
     """Some values at a time; the last of these searches may take values again that one before has taken."""
     args = words.read(context)
-    kind, (many, few) = KINDS[dtype], TOGETHER
+    element, (many, few) = NUMBERS[dtype], TOGETHER
     x, step, n, along = (args[each] for each in ("x", "step", "n", "along"))
     searches = {lanes: search(name.rpartition("_")[2], lanes)(dtype) for lanes in TOGETHER}
 
     with code.when(begin == end):
         code.ret()
     with code.when(end - begin < few):
-        copies, ranks = code.local(kind, few), code.local(I64, few)
+        copies, ranks = code.local(element, few).numbers(element), code.local(I64, few).numbers(I64)
         with code.count(0, few) as i:
-            value = args["values"].at((begin + i.minimum(end - begin - 1)) * along, kind).load(kind)
-            copies.at(i, kind).store(value)
+            value = args["values"][(begin + i.minimum(end - begin - 1)) * along]
+            copies[i] = value
         searches[few](code, x, step, n, copies, I64.of(1), ranks)
         with code.count(begin, end) as i:
-            args["result"].at(i, I64).store(ranks.at(i - begin, I64).load(I64))
+            args["result"][i] = ranks[i - begin]
         code.ret()
     whole = end - (end - begin) % many
     for lanes, first, last in ((many, begin, whole), (few, whole, end)):
         with code.count(first, last, lanes) as i:
             here = i.minimum(end - lanes)
-            values, result = args["values"].at(here * along, kind), args["result"].at(here, I64)
+            values, result = args["values"].at(here * along), args["result"].at(here)
             searches[lanes](code, x, step, n, values, along, result)
 
 
 def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
     args = words.read(context)
-    element, made = KINDS[dtype], result_dtype(name, dtype)
-    kind, n, across, step = KINDS[made], args["n"], args["across"], args["step"]
+    made, n, across, step = result_dtype(name, dtype), args["n"], args["across"], args["step"]
     groups = _groups(args)
     with code.count(begin, end) as task:
         number, first = task // groups, task % groups * COLUMNS
-        result = args["result"].at(number * n * across + first, kind)
-        x = args["x"].at(number * args["outer"] + first * args["inner"], element)
+        result = args["result"].at(number * n * across + first)
+        x = args["x"].at(number * args["outer"] + first * args["inner"])
         with code.when(across == 1):
             if name == "sort":
                 copy_line(dtype)(code, x, step, n, result)
@@ -611,25 +627,25 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
         with code.otherwise():
             left = across - first
             width = left.minimum(COLUMNS)
-            space = args["space"].at((number * across + first) * n, kind)
+            space = args["space"].at((number * across + first) * n)
             if name == "sort":
                 transposed(dtype)(code, n, width, x, step, args["inner"], space, I64.of(1), n)
             with code.count(0, width) as column:
-                line = space.at(column * n, kind)
+                line = space.at(column * n)
                 if name == "sort":
                     sort_line(dtype)(code, line, n)
                 else:
-                    argsort_line(dtype)(code, x.at(column * args["inner"], element), step, n, line)
+                    argsort_line(dtype)(code, x.at(column * args["inner"]), step, n, line)
             transposed(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
 
 
 @line_function("transposed")
 def transposed(
-    code: Code, dtype: str, m: I64, n: I64, a: Ptr, a_row: I64, a_column: I64, c: Ptr, c_row: I64, c_column: I64,
+    code: Code, dtype: str, m: I64, n: I64, a: Elements, a_row: I64, a_column: I64, c: Elements, c_row: I64,
+    c_column: I64,
 ) -> None:  # fmt: skip
     """A matrix copied, row by row."""
-    kind = KINDS[dtype]
     with code.count(0, m) as i:
-        source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
+        source, target = a.at(i * a_row), c.at(i * c_row)
         with code.count(0, n) as j:
-            target.at(j * c_column, kind).store(source.at(j * a_column, kind).load(kind))
+            target[j * c_column] = source[j * a_column]
