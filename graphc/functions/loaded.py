@@ -282,19 +282,21 @@ class LoadedCalls(Direct):
 
     def _add(self, header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
         """Make the native entry points for the calls of a variant, where it has any."""
-        if has_complex(row["arguments"]) or has_complex(row["results"]):
-            return  # native entry points take no complex arrays
         args, kwargs, static, given = arguments_of(header, row)
+        if has_complex(row["arguments"]):
+            taken = HOOKS.pairs.taken
+            args = [value if place in static else taken(value) for place, value in enumerate(args)]
+            kwargs = {name: taken(value) for name, value in kwargs.items()}
         results, kernel = decoded(row["results"]), function.kernel
         if len(given) != len(kernel.inputs) or len(leaves(results)) != len(kernel.outputs):
             raise ValueError(f"the trees of {row['types']} are not those of its function")
-        if not isinstance(function, Compiled) or function.kind is not Compiled or function.wanted or function.foreign:
+        if not isinstance(function, Compiled) or not function.has_exact_entry:
             return
         names = () if static or row["fixed"] else _names(header["parameters"], len(args), sorted(kwargs))
         call = args, kwargs, static, header["static"][1]
-        taken = exact_keywords(call, given, names, results)
-        if taken is not None:
-            self._entries.append((function.exact_entry(refused, taken), function.exact_entry(self._again, taken)))
+        keywords = exact_keywords(call, given, names, results)
+        if keywords is not None:
+            self._entries.append((function.exact_entry(refused, keywords), function.exact_entry(self._again, keywords)))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._again(*args, **kwargs)

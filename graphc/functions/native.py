@@ -306,12 +306,17 @@ class Compiled(Lowered, Direct, mode="compiled"):
         beside = self.entry.__self__
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
-    def exact_entry(self, refuse: Callable[..., Any], taken: Keywords) -> Any:
-        """Return an entry point for arrays of exactly the inputs' types, whose results without axes are NumPy's
-        scalars. It calls `refuse` for others, and where a check fails. taken: the names of the inputs, those that take
-        numbers, and the form of arguments and results. The function must have no shared variables."""
+    @property
+    def has_exact_entry(self) -> bool:
+        """False where each call needs Python: for locks, functions of Python, a profile, or the checks of a mode."""
+        return self.kind is Compiled and not (self.wanted or self.foreign) and self.profile is None
+
+    def exact_entry(self, refuse: Callable[..., Any], taken: Keywords, scalars: bool = True) -> Any:
+        """Return an entry point for arrays of exactly the inputs' types. It calls `refuse` for others, and where a
+        check fails. taken: the names of the inputs, those that take numbers, and the form of arguments and results.
+        scalars: results without axes are NumPy's scalars. The function must have one (`has_exact_entry`)."""
         beside = self.entry.__self__
-        exact = replace(taken, exact=True, scalars=True)
+        exact = replace(taken, exact=True, scalars=scalars)
         return bind(self.library, self.built.signature, self.cells, refuse, None, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -14,11 +14,13 @@ from functools import reduce
 from typing import Any
 
 from graphc import errors
+from graphc.codegen.call.bind import Keywords
+from graphc.codegen.call.recipes import REFUSED, UnknownFormError, arguments_recipe, refused, results_recipe
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.nodes import all_nodes
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
-from graphc.functions.native import Lowered
+from graphc.functions.native import Compiled, Lowered
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.interpret import check_guards, interpret
@@ -174,11 +176,20 @@ class Nested(Wrapper):
         self.whole, self.trees, self.names, self.form = whole, trees, names, outputs
         self.readers = [*map(reader, trees)]
         self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
+        self.is_tree = is_nested(outputs)
+        self.exact: Callable[..., Any] | None = None
+        """The native entry point for arrays of exactly the inputs' types, by position. Made by the first call."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return Nested, (self.whole, self.trees, self.names, self.form)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and self.exact is not None:
+            results = self.exact(*args)
+            if results is not REFUSED:
+                return results if self.is_tree else results[0]
+        elif self.exact is None and self.whole.is_ready:
+            self.exact = _exact_entry(self.whole, self.trees, self.form)
         named = {}
         if "out" in kwargs and "out" not in self.names:
             out = kwargs.pop("out")
@@ -235,6 +246,20 @@ class Nested(Wrapper):
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         return self.whole.run_values(values, given)
+
+
+def _exact_entry(whole: Function, trees: Sequence[Any], form: Any) -> Callable[..., Any]:
+    """Return an entry point that takes trees apart, and puts results together; `refused` where there is none."""
+    if not isinstance(whole, Compiled) or not whole.has_exact_entry:
+        return refused
+    try:
+        keywords = Keywords(arguments=arguments_recipe(trees, {}, ()))
+        if is_nested(form):
+            keywords = replace(keywords, results=results_recipe(form, scalars=False))
+    except UnknownFormError:
+        return refused
+    entry: Callable[..., Any] = whole.exact_entry(refused, keywords, scalars=False)
+    return entry
 
 
 # --- several kernels in turn ------------------------------------------------------------------------------------------

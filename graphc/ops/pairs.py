@@ -119,7 +119,7 @@ class Pairs(np.ndarray[Any, np.dtype[Any]]):
 
 def parts_in(array: Array) -> Array:
     """The floats of a complex array, with a last axis of two: a view where its memory allows."""
-    whole = np.array(array, order="C", copy=None)
+    whole = np.array(array, array.dtype.newbyteorder("="), order="C", copy=None)
     return whole[..., None].view(_SINGLE[whole.dtype])
 
 

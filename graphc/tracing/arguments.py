@@ -252,7 +252,7 @@ def with_parts(
     return tuple([each if place in fixed else HOOKS.pairs.taken(each) for place, each in enumerate(args)]), named
 
 
-_COMPLEX = frozenset(np.dtype(name) for name in COMPLEX)
+_COMPLEX = frozenset(dtype for name in COMPLEX for dtype in (np.dtype(name), np.dtype(name).newbyteorder()))
 
 
 def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: Sequence[Iterable[int]]) -> list[Node]:

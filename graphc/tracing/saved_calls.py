@@ -157,7 +157,7 @@ def _add_variant(made: Jitted[..., Any], header: Mapping[str, Any], row: Mapping
     parts = made.static.split(whole, named)
     variant.form = form_of(parts, kinds_of(found, by_class=True))
     variant.make_fast(
-        (args, kwargs, static, made.static.names), found, keywords_in_order(made.build, parts), made.again, made.has_out
+        (whole, named, static, made.static.names), found, keywords_in_order(made.build, parts), made.again, made.has_out
     )
     made.entries.setdefault(key, []).append(variant)
 

@@ -86,6 +86,7 @@ from graphc.tracing.variants import (
     guards_of,
     log_retrace,
     notes_of,
+    plain_arrays,
     short_axes,
     tell_of_retrace,
     tell_of_values,
@@ -143,7 +144,6 @@ class Jitted(Direct, Interface[P, R]):
         self.retraces = False
         self.retraced: Jitted[P, R] | None = None
         self.asked_at = ""
-        self.of_complex: dict[Any, OfComplex] = {}
         self.__name__ = name
 
     def __repr__(self) -> str:
@@ -214,13 +214,7 @@ class Jitted(Direct, Interface[P, R]):
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments, from the table `entries` or made now. A derivative of a
         function that draws random numbers, or asks for values, is traced at every call from then on (by_text.py)."""
-        if self.of_complex and not kwargs and (kinds := kinds_of(args)) in self.of_complex:
-            results = self.of_complex[kinds].call(args)
-            if results is not REFUSED:
-                return results
-        whole, (args, kwargs) = args, with_parts(args, kwargs, self.static)
-        if args is not whole and not kwargs and all(type(each) is np.ndarray for each in whole):
-            self.of_complex[kinds_of(whole)] = OfComplex(self, args)
+        args, kwargs = with_parts(args, kwargs, self.static)
         if self.retraced is None:
             try:
                 return self.found_call(args, kwargs)
@@ -241,7 +235,7 @@ class Jitted(Direct, Interface[P, R]):
             raise ArgumentError(f"{self.title}: out= takes results of compiled functions, and here is none")
         if type(variant) is not Variant:
             return variant.value
-        given = [np.asarray(leaf) if hasattr(leaf, "of_complex") else leaf for leaf in given]
+        given = plain_arrays(given)
         try:
             results = variant.run(given, out)
         except (ShapeError, IndexOutOfBounds) as error:
@@ -588,24 +582,6 @@ class Jitted(Direct, Interface[P, R]):
             on_unused_input="ignore",
         )
         return function, function
-
-
-class OfComplex:
-    """Calls of a jitted function with complex arrays by position: the variants for their types, without trees."""
-
-    def __init__(self, function: Jitted[Any, Any], args: tuple[Any, ...]) -> None:
-        self.function, self.key = function, function.keyed(args, {})[0]
-
-    def call(self, args: tuple[Any, ...]) -> Any:
-        """The results of the variant for arguments; REFUSED where none is known for them, or it fails."""
-        given = [leaf if leaf.dtype.kind != "c" else HOOKS.pairs.parts_in(leaf) for leaf in args]
-        variant = choose(self.function.entries.get(self.key, ()), given)
-        if variant is None or self.function.has_static or self.function.by_class:
-            return REFUSED
-        try:
-            return variant.run(given)
-        except (ShapeError, IndexOutOfBounds):
-            return REFUSED
 
 
 if TYPE_CHECKING:

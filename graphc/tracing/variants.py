@@ -356,9 +356,8 @@ class Variant:
             self.is_late = True
             function.when_ready(lambda whole: self.become(whole, call, leaves, names, again, has_out))
             return
-        if not isinstance(function, Compiled) or function.kind is not Compiled or function.profile is not None:
-            return
-        if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
+        leaves = plain_arrays(leaves)
+        if not isinstance(function, Compiled) or not function.has_exact_entry or not all(map(is_taken_exactly, leaves)):
             return
         taken = exact_keywords(call, leaves, names, self.made, self.watched)
         if taken is None:
@@ -378,6 +377,11 @@ class Variant:
         if self.is_late:
             self.is_late = False
             self.make_fast(*how)
+
+
+def plain_arrays(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves of arguments, with arrays of floats in place of `Pairs`, the parts of complex arrays."""
+    return [np.asarray(leaf) if hasattr(leaf, "of_complex") else leaf for leaf in leaves]
 
 
 def is_taken_exactly(leaf: Any) -> bool:

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-from graphc.arrays.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES, NUMPY_DTYPES
 from graphc.codegen.call import layout, locks
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of
 from graphc.codegen.link import image
@@ -241,8 +241,8 @@ def _process_record() -> tuple[int, ...]:
         "memory error": id(MemoryError),
         **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in layout.PYTHON_API},
         **{name: layout.word_at(table + 8 * slot) for name, slot in layout.ARRAY_API.items()},
-        **{f"{dtype} descriptor": id(np.dtype(dtype)) for dtype in DTYPES},
-        **{f"{dtype} scalar": id(np.dtype(dtype).type) for dtype in DTYPES},
+        **{f"{name} descriptor": id(dtype) for name, dtype in NUMPY_DTYPES.items()},
+        **{f"{name} scalar": id(dtype.type) for name, dtype in NUMPY_DTYPES.items()},
     }
     return tuple(words[field] for field in layout.RECORD)
 

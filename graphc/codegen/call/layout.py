@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES, NUMPY_DTYPES
 from graphc.codegen.llvm.module import HalfField, LongField, PointerField
 from graphc.errors import GraphcError
 from graphc.startup.versions import digest_of
@@ -22,7 +22,7 @@ from graphc.startup.versions import digest_of
 # Offsets in bytes, on a 64-bit CPython with the GIL; `verify_layout` compares them with live objects.
 OBJECT_COUNT = HalfField(0)  # its low half: negative for objects that are immortal
 OBJECT_TYPE = PointerField(8)
-VALUE = 16  # of a float, and of a NumPy scalar
+VALUE = 16  # of a float, of a complex number, and of a NumPy scalar
 TYPE_ALLOC = PointerField(304)
 TYPE_NEW = PointerField(312)
 LIST_SIZE = LongField(16)
@@ -68,7 +68,13 @@ PYTHON_API = (
     "PyDict_Next",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
-ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+ARRAY_API = {
+    "PyArray_CastToType": 49,
+    "PyArray_Scalar": 60,
+    "PyArray_NewCopy": 85,
+    "PyArray_NewFromDescr": 94,
+    "PyArray_SetBaseObject": 282,
+}
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 ABSURD, NO_MEMORY = -1, -2
@@ -81,8 +87,8 @@ RECORD = (
     *("scalars", "tuples", "true scalar", "false scalar", "arguments", "results", "begin", "function"),
     *PYTHON_API,
     *ARRAY_API,
-    *(f"{dtype} descriptor" for dtype in DTYPES),
-    *(f"{dtype} scalar" for dtype in DTYPES),
+    *(f"{dtype} descriptor" for dtype in NUMPY_DTYPES),
+    *(f"{dtype} scalar" for dtype in NUMPY_DTYPES),
 )
 """The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, `scalars`,
 which is 1 where results without axes are NumPy's scalars, and `tuples`, which is 1 where several results are a tuple.
@@ -151,7 +157,7 @@ def _layout_checks() -> dict[str, bool]:
     mask = CONTIGUOUS | ALIGNED | WRITEABLE
     listed = [array, frozen]
     paired = (array, frozen)
-    number = 1.25
+    number, turned = 1.25, 2 + 3j
     allocate = ctypes.pythonapi["PyType_GenericAlloc"]
     known = {number: array, array.ndim: frozen}
     new = object()
@@ -164,6 +170,7 @@ def _layout_checks() -> dict[str, bool]:
         "dict": word_at(id(known) + DICT_SIZE) == 2 and entries_of(known) is not None,
         "slot": slots_of(Slotted, ["first", "second"]) == [object.__basicsize__, object.__basicsize__ + 8],
         "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
+        "complex": ctypes.string_at(id(turned) + VALUE, 16) == np.complex128(turned).tobytes(),
         "array data": word_at(id(array) + ARRAY_DATA) == array.__array_interface__["data"][0],
         "array rank": (half_at(id(array) + ARRAY_RANK), half_at(id(frozen) + ARRAY_RANK)) == (2, 0),
         "array shape": [word_at(word_at(id(array) + ARRAY_SHAPE) + 8 * axis) for axis in (0, 1)] == [2, 3],
@@ -173,7 +180,7 @@ def _layout_checks() -> dict[str, bool]:
         "dtype": all(half_at(id(np.dtype(each)) + DTYPE_NUMBER) == np.dtype(each).num for each in DTYPES),
         "type's allocator": word_at(id(object) + TYPE_ALLOC) == ctypes.cast(allocate, ctypes.c_void_p).value,
         "type's constructor": is_made_plainly(Plain) and not is_made_plainly(list),
-        "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
+        "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in NUMPY_DTYPES),
     }
 
 

@@ -38,16 +38,18 @@ import numpy as np
 
 from graphc.codegen.call.bind import ABSENT, Keywords, Recipe
 from graphc.codegen.call.layout import TUPLE_ITEMS, entries_of, is_made_plainly, slots_of
+from graphc.ir.pairs import is_pair, is_python_number
 from graphc.startup.record import record, replace
 from graphc.trees import REGISTERED, Registered, fields_of, is_nested, leaves, ordered
 
-TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT, LOOKED_UP = range(13)
+TUPLE, LIST, DICT, FIELDS, SAME, EQUAL, BITS, NAMED, SLOTS, CALLED, BEGUN, CONSTANT, LOOKED_UP, PAIRED = range(14)
 """The steps. TUPLE (of any class when it is taken apart), LIST, DICT; FIELDS: an object by its attributes. A static
 value is compared: SAME, the same object; EQUAL, an equal one of its type; BITS, a float of the same bits. Only results
 have NAMED, a named tuple; SLOTS, an object whose attributes all have slots; CALLED, one that its class makes of the
 parts; BEGUN, one that `__init__` makes of them; CONSTANT, one that is there already. LOOKED_UP: a value from outside of
-the arguments, of a key in a dict, or an object itself. The parts of a TUPLE, LIST, DICT,
-NAMED and SLOTS are stored at offsets, a DICT's in a copy of a dict with other values."""
+the arguments, of a key in a dict, or an object itself. PAIRED: a complex array or number, whose leaf is an array of
+floats over the same memory, with a last axis of two. The parts of a TUPLE, LIST, DICT, NAMED and SLOTS are stored at
+offsets, a DICT's in a copy of a dict with other values."""
 MOST_INNER = 512
 """The inner values that a recipe has at most."""
 MOST_FIELDS = 64
@@ -139,9 +141,11 @@ def exact_keywords(
 
 
 class _Writer:
-    """The words of a recipe. steps: those of each step; held: the objects whose addresses are words."""
+    """The words of a recipe. steps: those of each step; held: the objects whose addresses are words. scalars: as of
+    `results_recipe`."""
 
-    def __init__(self) -> None:
+    def __init__(self, scalars: bool = True) -> None:
+        self.scalars = scalars
         self.steps: list[list[int]] = []
         self.held: list[Any] = []
         self.leaves = 0
@@ -190,6 +194,10 @@ def _take(writer: _Writer, value: Any, is_static: bool = False) -> int:
         return writer.leaf()
     place, kind = writer.inner, type(value)
     writer.inner += 1
+    if not is_static and is_pair(value):
+        kind = complex if is_python_number(value) else np.ndarray
+        writer.step(PAIRED, place, writer.address(kind), 1, 0, writer.leaf())
+        return -1 - place
     how, children, static = _compared(value) if is_static else _parts(value)
     number = len(writer.steps)
     writer.step()
@@ -258,9 +266,10 @@ def _fields(tree: Any, registered: Registered | None) -> tuple[Sequence[str], Se
     return fields_of(tree)
 
 
-def results_recipe(made: Any) -> Recipe:
-    """Return the recipe for results in a tree. Raises UnknownFormError as `arguments_recipe` does."""
-    writer = _Writer()
+def results_recipe(made: Any, scalars: bool = True) -> Recipe:
+    """Return the recipe for results in a tree. scalars: complex results without axes are NumPy's scalars, else arrays.
+    Raises UnknownFormError as `arguments_recipe` does."""
+    writer = _Writer(scalars)
     _put(writer, made)
     return writer.recipe(len(leaves(made)), len(writer.steps))
 
@@ -269,6 +278,8 @@ def _put(writer: _Writer, tree: Any) -> int:
     """Write the steps for a tree; return the word for its place."""
     if not is_nested(tree):
         return writer.leaf()
+    if is_pair(tree):
+        return _put_step(writer, PAIRED, writer.scalars, [0], [writer.leaf()])
     how, children, static = _parts(tree)
     places = {
         key: _constant(writer, child) if key in static else _put(writer, child) for key, child in children.items()

@@ -13,8 +13,18 @@ Attributes of objects are asked for as `getattr` does. So every value that was t
 from __future__ import annotations
 
 from graphc.codegen.call import layout
-from graphc.codegen.call.arguments import interned, seek
-from graphc.codegen.call.objects import Imported, call_object, new_list, new_tuple, release, retain, word
+from graphc.codegen.call.arguments import interned, new_copy, seek
+from graphc.codegen.call.objects import (
+    Imported,
+    call_object,
+    new_array,
+    new_list,
+    new_tuple,
+    release,
+    retain,
+    set_base,
+    word,
+)
 from graphc.codegen.call.recipes import (
     BEGUN,
     BITS,
@@ -28,6 +38,7 @@ from graphc.codegen.call.recipes import (
     MOST_FIELDS,
     MOST_INNER,
     NAMED,
+    PAIRED,
     SAME,
     SLOTS,
     TUPLE,
@@ -40,6 +51,8 @@ TAKEN, REFUSED, RAISED = range(3)
 """Results of `take_apart`."""
 MOST_SOUGHT = 64
 """Keys of a dict that are sought where they come in another order."""
+MOST_AXES = 64
+"""The axes that an array of NumPy's has at most."""
 EQUALITY = 2
 """Python's number of the comparison `==`."""
 
@@ -50,6 +63,7 @@ attribute = Imported("PyObject_GetAttr", Ptr, Ptr, Ptr)
 set_attribute = Imported("PyObject_GenericSetAttr", I32, Ptr, Ptr, Ptr)
 look_up = Imported("PyDict_GetItem", Ptr, Ptr, Ptr)
 copy_dict = Imported("PyDict_Copy", Ptr, Ptr)
+scalar_of = Imported("PyArray_Scalar", Ptr, Ptr, Ptr, Ptr)
 
 
 @function("alwaysinline")
@@ -126,6 +140,8 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
         hold(code, outside.value, step.at(5, I64).load(I64), leaves, inner, references)
         code.ret(I64.of(TAKEN))
     value = inner.at(place.load(I64), Ptr).load(Ptr)
+    with code.when(how.load(I64) == PAIRED):
+        code.ret(take_parts(code, record, value, step, leaves, inner, references))
     how_, count = how.load(I64), length.load(I64)
     keys = step.at(4, I64)
     places = keys.at(count, I64)
@@ -160,6 +176,101 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
     code.ret(I64.of(TAKEN))
     code.place(refuse)
     return I64.of(REFUSED)
+
+
+@function("noinline")
+def take_parts(code: Code, record: Ptr, value: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, references: Ptr) -> I64:
+    """Take a complex array or number: the leaf is a new array of its parts. Returns as `take_apart` does."""
+    kind, ndarray, parts = step.at(2, Ptr).load(Ptr), word(record, "ndarray"), code.variable(NULL)
+    refuse, type_ = code.label("refuse"), value.get(layout.OBJECT_TYPE)
+    with code.when(type_ == ndarray):
+        own = value.get(layout.ARRAY_DTYPE)
+        is_single = own == word(record, "complex64 descriptor")
+        refuse.unless((kind == ndarray) & (is_single | (own == word(record, "complex128 descriptor"))))
+        refuse.unless(value.get(layout.ARRAY_RANK) < MOST_AXES)
+        parts.value = parts_of_array(code, record, value, floats_for(record, is_single))
+    with code.otherwise():
+        is_single = type_ == word(record, "complex64 scalar")
+        is_scalar = is_single | (type_ == word(record, "complex128 scalar"))
+        refuse.unless((kind == ndarray).choose(is_scalar, type_ == kind))
+        parts.value = parts_of_number(code, record, value, floats_for(record, is_single))
+    with code.when(parts.value == NULL):
+        code.ret(I64.of(RAISED))
+    keep(code, parts.value, step.at(5, I64).load(I64), leaves, inner, references)
+    code.ret(I64.of(TAKEN))
+    code.place(refuse)
+    return I64.of(REFUSED)
+
+
+def floats_for(record: Ptr, is_single: Bool) -> Ptr:
+    """The descriptor of the parts of complex64, or of complex128."""
+    return is_single.choose(word(record, "float32 descriptor"), word(record, "float64 descriptor"))
+
+
+@function("noinline")
+def parts_of_array(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
+    """A new array of the parts, of dtype `kind`, over the memory of a complex array, or of a copy where that is not
+    contiguous. Null with an exception set."""
+    rank, dims = value.get(layout.ARRAY_RANK), code.local(I64, MOST_AXES)
+    with code.count(0, rank.to(I64)) as axis:
+        dims.at(axis, I64).store(value.get(layout.ARRAY_SHAPE).at(axis, I64).load(I64))
+    dims.at(rank.to(I64), I64).store(I64.of(2))
+    base, needed = code.variable(value), layout.CONTIGUOUS | layout.ALIGNED
+    with code.when((value.get(layout.ARRAY_FLAGS) & needed) == needed):
+        retain(code, value)
+    with code.otherwise():
+        base.value = new_copy(record, value, I32.of(0))
+        with code.when(base.value == NULL):
+            code.ret(NULL)
+    flags = base.value.get(layout.ARRAY_FLAGS) & (needed | layout.WRITEABLE)
+    return over(code, record, kind, rank + 1, dims, base.value, flags)
+
+
+@function("noinline")
+def parts_of_number(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
+    """A new array of the parts of a complex number; null with an exception set."""
+    dims = code.local(I64)
+    dims.store(I64.of(2))
+    retain(code, kind)
+    made = new_array(record, word(record, "ndarray"), kind, I32.of(1), dims, NULL, NULL, I32.of(0), NULL)
+    with code.when(made == NULL):
+        code.ret(NULL)
+    memory = made.get(layout.ARRAY_DATA)
+    memory.store(value.at(layout.VALUE).load(I64))
+    with code.when(kind == word(record, "float64 descriptor")):
+        memory.at(8).store(value.at(layout.VALUE + 8).load(I64))
+    return made
+
+
+@function("noinline")
+def over(code: Code, record: Ptr, kind: Ptr, rank: I32, dims: Ptr, base: Ptr, flags: I32) -> Ptr:
+    """A new contiguous array of dtype `kind` over the memory of another one, to which the reference is taken over; null
+    with an exception set."""
+    retain(code, kind)
+    data = base.get(layout.ARRAY_DATA)
+    view = new_array(record, word(record, "ndarray"), kind, rank, dims, NULL, data, flags, NULL)
+    with code.when(view == NULL):
+        release(code, base, record)
+        code.ret(NULL)
+    with code.when(set_base(record, view, base) != 0):
+        release(code, view, record)
+        code.ret(NULL)
+    return view
+
+
+@function("noinline")
+def complex_of(code: Code, record: Ptr, parts: Ptr, scalars: Bool) -> Ptr:
+    """The complex array over the memory of its parts, to which the reference is taken over; null with an exception set.
+    scalars: one without axes is a scalar of NumPy's."""
+    is_single = parts.get(layout.ARRAY_DTYPE) == word(record, "float32 descriptor")
+    kind = is_single.choose(word(record, "complex64 descriptor"), word(record, "complex128 descriptor"))
+    rank = parts.get(layout.ARRAY_RANK) - 1
+    with code.when(scalars & (rank == 0)):
+        number = scalar_of(record, parts.get(layout.ARRAY_DATA), kind, NULL)
+        release(code, parts, record)
+        code.ret(number)
+    flags = I32.of(layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
+    return over(code, record, kind, rank, parts.get(layout.ARRAY_SHAPE), parts, flags)
 
 
 @function("noinline")
@@ -241,6 +352,11 @@ def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
     with code.when(how == CONSTANT):
         retain(code, kind)
         code.ret(kind)
+    with code.when(how == PAIRED):
+        part = source(code, places.load(I64), leaves, made)
+        parts = part.load(Ptr)
+        part.store(NULL)
+        code.ret(complex_of(code, record, parts, step.at(1, I64).load(I64) != 0))
     with code.when((how == FIELDS) | (how == CALLED) | (how == BEGUN)):
         code.ret(put_object(code, record, step, leaves, made))
     new = code.variable(NULL)

@@ -5,12 +5,14 @@ import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import graphc
+import graphc.tensor as T
 from graphc import tree as tree_util
 from graphc.codegen.call.recipes import REFUSED, UnknownFormError, arguments_recipe, results_recipe
 
@@ -605,3 +607,74 @@ def test_arguments_by_name_of_a_derivative_are_not_taken_by_position() -> None:
     np.testing.assert_array_equal(slope(ones, y=3 * ones), [6.0, 6.0])
     with pytest.raises(graphc.errors.GraphValueError, match="argument"):
         slope(y=ones, x=ones)
+
+
+COMPLEX_VALUES: list[Any] = [
+    *(np.array(values, dtype) for values in (3j, [], [1j, 2, -1]) for dtype in ("complex64", "complex128")),
+    *(np.complex64(2 - 1j), np.complex128(1 + 3j), 2 + 1j),
+    *(np.arange(12.0).reshape(2, 3, 2) * (1 + 2j), np.ones((3, 4), complex).T[::-1], np.arange(6)[::2] * 1j),
+]
+
+
+@pytest.mark.parametrize("value", COMPLEX_VALUES, ids=lambda value: f"{type(value).__name__}{np.shape(value)}")
+def test_complex_values_are_taken_and_made_by_native_code(value: Any) -> None:
+    function: Any = graphc.jit(lambda z, p: {"turned": z * 1j, "parts": (p["x"] + 1, p["z"] - z), "size": abs(z).sum()})
+    tree = {"z": np.asarray(value), "x": np.arange(3.0)}
+    native = shortcut(function, value, tree)
+    found = native(value, tree)
+    expected = {"turned": value * 1j, "parts": (tree["x"] + 1, tree["z"] - value), "size": np.sum(abs(value))}
+    for one, other in zip(graphc.tree.leaves(found), graphc.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+        assert (type(one), one.dtype) == (type(np.asarray(other)[()]), np.asarray(other).dtype)
+    parts = np.zeros((*np.shape(value), 2), np.asarray(value).real.dtype)
+    others = [parts, parts[..., 0], [value], np.asarray(value)[None], np.asarray(value).astype(">c16"), None, "z"]
+    others += [np.asarray(value)] if type(value) is complex else [complex(value)] if np.ndim(value) == 0 else []
+    assert all(native(other, tree) is REFUSED for other in others)
+
+
+def test_no_reference_to_complex_values_is_lost_or_kept() -> None:
+    function: Any = graphc.jit(lambda z, n: (z * n, [z.sum()]))
+    z, strided, number = np.arange(3) * 1j, (np.arange(6) * 1j)[::2], complex(0.25, 1e9)
+    native = shortcut(function, z, number)
+    held = [z, strided, strided.base, number, complex, np.ndarray, *map(np.dtype, ("complex128", "float64"))]
+
+    def calls() -> None:
+        for _ in range(100):
+            native(z, number)
+            native(strided, number)
+            assert native(z, 3.0) is REFUSED and native(z[None], number) is REFUSED
+
+    calls()
+    before = [sys.getrefcount(each) for each in held]
+    calls()
+    assert all(abs(sys.getrefcount(each) - count) < 50 for each, count in zip(held, before, strict=True))
+    made, (total,) = native(z, number)
+    alike = np.empty(3, complex)
+    assert sys.getrefcount(made) == sys.getrefcount(alike) and sys.getrefcount(total) == 2
+    view = np.empty((3, 2)).view(complex)[:, 0]
+    counts = [sys.getrefcount(each.base) for each in (made, view)]
+    assert counts[0] == counts[1] and made.flags.writeable
+    del made, total
+    frozen = z.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(native(frozen, number)[0], z * number)
+
+
+def test_functions_of_trees_and_complex_inputs_are_called_natively(tmp_path: Path) -> None:
+    z, x, y = T.zvector("z"), T.dvector("x"), T.dvector("y")
+    total = graphc.function([z], abs(z).sum())
+    whole = graphc.function([{"x": x, "y": y}, z], {"sum": x + y, "dot": (x * y).sum(), "all": [z * x, z.sum()]})
+    whole.save(tmp_path / "f.graphc")
+    tree, turned = {"x": np.arange(3.0), "y": np.ones(3)}, np.arange(3) * 1j
+    for function in (whole, graphc.load(tmp_path / "f.graphc")):
+        by_python = function(tree, turned)
+        by_native = function.exact(tree, turned)
+        assert list(by_python) == list(by_native) == ["sum", "dot", "all"]
+        for one, other in zip(graphc.tree.leaves(by_native), graphc.tree.leaves(by_python), strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+            assert type(one) is type(other) is np.ndarray
+        with pytest.raises(graphc.errors.ShapeError, match="sizes 3 and 2"):
+            function({**tree, "y": np.ones(2)}, turned)
+        np.testing.assert_array_equal(function({"y": [1, 2, 3], "x": [1.0, 1, 1]}, [1, 2, 3])["sum"], [2, 3, 4])
+    assert type(total(turned)) is type(total(turned)) is np.ndarray and total(turned) == 3 == total([1j, 2j])
+    assert total.exact is not None and total.exact([1j, 2j]) is REFUSED
