@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -124,44 +124,49 @@ def target_machine(target: str, opt: int = 3, is_straight: bool = False) -> llvm
 
 def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> llvm.ModuleRef:
     """One optimised module of several, linked in order; functions and data not in `exported` become internal where any
-    are named.
+    are named. The caller closes it (`with`): the garbage collector may end its context first, which LLVM does not bear.
 
     Raises CompileError where one does not parse or verify.
     """
     machine = target_machine(options.target, opt)
     texts = [each if isinstance(each, Module) else Module(each) for each in modules]
-    try:
-        context = llvm.create_context()  # the names of its types go with it
-        module, *others = [llvm.parse_assembly(each.ir, context) for each in texts]
-        for other in others:
-            module.link_in(other)
-        module.triple = triple()
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"LLVM refuses the IR: {error}") from error
-    for symbol in (*module.functions, *module.global_variables) if exported else ():
-        if not symbol.is_declaration and symbol.name not in exported:
-            symbol.linkage = "internal"
+    context = llvm.create_context()  # the names of its types go with it
+    with ExitStack() as opened:
+        try:
+            module, *others = [opened.enter_context(llvm.parse_assembly(each.ir, context)) for each in texts]
+            for other in others:
+                module.link_in(other)
+            module.triple = triple()
+            module.data_layout = str(machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError(f"LLVM refuses the IR: {error}") from error
+        for symbol in (*module.functions, *module.global_variables) if exported else ():
+            if not symbol.is_declaration and symbol.name not in exported:
+                symbol.linkage = "internal"
+        if not all(each.is_rare or (opt == 0 and each.is_straight) for each in texts):  # else it stays as it is written
+            _run_passes(module, machine, opt, opt <= SHORT or all(each.is_vectorized for each in texts))
+            if not is_arm() and any(name in each.ir for each in texts for name in EXTREMES):
+                before = str(module)
+                if (after := with_short_extremes(before)) != before:
+                    return llvm.parse_assembly(after, context)
+        opened.pop_all()
+        return module
+
+
+def _run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt: int, is_short: bool) -> None:
+    """Optimise a module by LLVM's pipeline for a level, or by the short one."""
     # All that level 3 adds here is a copy of an outer loop for each way that a condition in it may go.
     tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
     tuning.loop_vectorization = opt > 1
     tuning.slp_vectorization = opt > 1
     tuning.loop_unrolling = opt > 1
     builder = llvm.create_pass_builder(machine, tuning)
-    if all(each.is_rare or (opt == 0 and each.is_straight) for each in texts):
-        return module  # machine code is made of it as it is written
-    short = opt <= SHORT or all(each.is_vectorized for each in texts)
-    passes = short_pipeline() if short else builder.getModulePassManager()
+    passes = short_pipeline() if is_short else builder.getModulePassManager()
     passes.run(module, builder)
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
         NewPassManager._dispose(passes)
-    if not is_arm() and any(name in each.ir for each in texts for name in EXTREMES):
-        before = str(module)
-        if (after := with_short_extremes(before)) != before:
-            return llvm.parse_assembly(after, context)
-    return module
 
 
 def short_pipeline() -> ModulePassManager:
@@ -224,7 +229,6 @@ def turn(switch: str, on: bool) -> None:
 @contextmanager
 def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Iterator[tuple[Any, llvm.ModuleRef]]:
     """Give the record of the target, for machine code of modules, and one module of all, optimised."""
-    module = optimize(modules, opt, exported)
     is_straight = opt == 0 or all(
         isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules
     )
@@ -232,7 +236,7 @@ def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Itera
     in_registers = opt > 0 or all(isinstance(each, Module) and each.in_registers for each in modules)
     straight = [STRAIGHT] if in_registers else [STRAIGHT, QUICK_REGISTERS]
     loops = [LOOPS, LAST, ORDER] if is_ordered else [LOOPS, LAST] if opt > SHORT else []
-    with switched(straight if is_straight else loops):
+    with optimize(modules, opt, exported) as module, switched(straight if is_straight else loops):
         machine = target_machine(options.target, min(opt, SHORT) if is_straight else opt, is_straight)
         yield machine, module
 

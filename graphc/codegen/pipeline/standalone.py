@@ -123,18 +123,24 @@ def make(
     jobs = [*lowered(program, kernel.is_fast), *routines(program)]
     jobs += [(c_ir(function), PRODUCTS_OPT), (support(program, blas), PRODUCTS_OPT)]
     # Each is optimised as it is for functions of Python, then all become one.
-    texts = [re.sub(r"@(malloc|free|aligned_alloc|madvise)\b", r"@gc_\1", str(optimize([ir], opt))) for ir, opt in jobs]
-    module = optimize([Module(text, is_vectorized=True) for text in texts], KERNEL_OPT, frozenset(function.exports()))
-    every = (*module.functions, *module.global_variables)
-    needs = [each.name for each in every if each.is_declaration and not each.name.startswith("llvm.")]
-    needs = [each for each in needs if each not in C_LIBRARY]
-    if needs and not blas:
-        raise GraphcError(
-            f"{kernel.name} cannot be exported without BLAS and LAPACK, of which it calls {', '.join(needs)}: "
-            "export it with blas=True, and give them to the linker"
-        )
-    content = bytes(target_machine(options.target, KERNEL_OPT).emit_object(module))
+    texts = [Module(_optimized_text(ir, opt), is_vectorized=True) for ir, opt in jobs]
+    with optimize(texts, KERNEL_OPT, frozenset(function.exports())) as module:
+        every = (*module.functions, *module.global_variables)
+        needs = [each.name for each in every if each.is_declaration and not each.name.startswith("llvm.")]
+        needs = [each for each in needs if each not in C_LIBRARY]
+        if needs and not blas:
+            raise GraphcError(
+                f"{kernel.name} cannot be exported without BLAS and LAPACK, of which it calls {', '.join(needs)}: "
+                "export it with blas=True, and give them to the linker"
+            )
+        content = bytes(target_machine(options.target, KERNEL_OPT).emit_object(module))
     return Standalone(content, function, tuple(needs))
+
+
+def _optimized_text(ir: IR, opt: int) -> str:
+    """The text of a module that is optimised as it is for functions of Python, with our memory in place of C's."""
+    with optimize([ir], opt) as module:
+        return re.sub(r"@(malloc|free|aligned_alloc|madvise)\b", r"@gc_\1", str(module))
 
 
 def refuse(kernel: Kernel, program: Program) -> None:

@@ -662,8 +662,8 @@ def test_no_reference_to_complex_values_is_lost_or_kept() -> None:
 
 def test_functions_of_trees_and_complex_inputs_are_called_natively(tmp_path: Path) -> None:
     z, x, y = T.zvector("z"), T.dvector("x"), T.dvector("y")
-    total = graphc.function([z], abs(z).sum())
-    whole = graphc.function([{"x": x, "y": y}, z], {"sum": x + y, "dot": (x * y).sum(), "all": [z * x, z.sum()]})
+    total: Any = graphc.function([z], abs(z).sum())
+    whole: Any = graphc.function([{"x": x, "y": y}, z], {"sum": x + y, "dot": (x * y).sum(), "all": [z * x, z.sum()]})
     whole.save(tmp_path / "f.graphc")
     tree, turned = {"x": np.arange(3.0), "y": np.ones(3)}, np.arange(3) * 1j
     for function in (whole, graphc.load(tmp_path / "f.graphc")):

@@ -599,6 +599,27 @@ def test_object_loads_in_a_process_without_numba(tmp_path: Path, compiled_cases:
 
 
 @pytest.mark.slow
+def test_modules_end_before_their_context_when_an_error_is_kept() -> None:
+    """The garbage collector ends the objects of a cycle in any order, and the frames of an error hold both."""
+    done = run_python("""
+        import gc
+        from graphc.codegen.llvm.target import emit_object
+        from graphc.errors import CompileError
+        gc.disable()
+        for _ in range(50):
+            try:
+                emit_object(["define i64 @f() { ret i64 1 }"] * 2)
+            except CompileError as error:
+                held = [error]
+                held.append(held)
+                assert "multiply defined" in str(error)
+        del held
+        gc.collect()
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_lowest_divided_by_minus_one_does_not_trap() -> None:
     done = run_python("""
         import ctypes, sys
