@@ -420,7 +420,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 TABLES = {
     "trees.REGISTERED", "codegen.llvm.typed.ELEMENTS", "ir.body._bodies",
     "ir.node.NODES", "ir.node._owners", "ir.verify._watchers", "ir.source_lines.LEFT",
-    "ir.source_lines.TRACED",
+    "ir.source_lines.GIVEN", "ir.source_lines.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "scipy.special.composed._FLOATS",
     "scipy.special.composed._INTEGERS", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",

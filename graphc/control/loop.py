@@ -24,7 +24,7 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError, plural
 from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
-from graphc.ir.source_lines import TRACE, written
+from graphc.ir.source_lines import PACKAGE, TRACE, written
 from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.elementwise import cast, cast_safely, elementwise
@@ -158,9 +158,11 @@ def flat(groups: Iterable[Sequence[Node]]) -> list[Node]:
 
 
 def title(fn: Any) -> str:
-    """The name and line of a step, for messages."""
+    """The name of a step for messages, with its line, unless it is graphc's own."""
     name, code = getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__code__", None)
-    return f"{name} ({written(code.co_filename, code.co_firstlineno)})" if code else name
+    if not code or code.co_filename.startswith(PACKAGE):
+        return name
+    return f"{name} ({written(code.co_filename, code.co_firstlineno)})"
 
 
 def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> Any:

@@ -165,6 +165,11 @@ TRACED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Variables that stand for arguments of a traced function, with their descriptions for messages."""
 
 
+GIVEN: WeakSet[Any] = WeakSet()
+"""Such variables that graphc gives, and no call of the program: the guess of a solver, an element of a batch. They
+cannot be static."""
+
+
 LEFT: WeakSet[Any] = WeakSet()
 """Such variables whose function has returned. A tensor that follows from them and is not a result has no value any
 more."""
@@ -247,6 +252,8 @@ def traced_hint(node: Any) -> str:
         return ""
     argument = arguments[0]
     why = "whose value only static_argnames would make known"
+    if argument in GIVEN:
+        why = "whose value is not known in advance"
     if argument in LEFT:
         why = "which has returned: what is used outside it must be among its results"
     return f"; it {'is' if node is argument else 'follows from'} {TRACED[argument]}, {why}"

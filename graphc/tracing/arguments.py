@@ -21,7 +21,7 @@ from graphc.arrays.dtypes import COMPLEX, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, Scalar, variable
-from graphc.ir.source_lines import TRACE, TRACED
+from graphc.ir.source_lines import GIVEN, TRACE, TRACED
 from graphc.ir.walk import type_sizes
 from graphc.ops.questions import Number
 from graphc.options import options
@@ -265,6 +265,8 @@ def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: 
     for leaf, name, axes in zip(leaves, names, ones, strict=True):
         node = _variable(what, leaf, name, axes)
         TRACED[node] = f"{name}, an argument of {what}"
+        if " (" not in what:  # a function of graphc's own (`title`)
+            GIVEN.add(node)
         made.append(node)
     return made
 
@@ -283,6 +285,12 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
                 f"{what}: self is {leaf!r} of type {kind.__name__}, no array of numbers. A method is compiled for its "
                 "object: self.f = graphc.jit(self.f) in __init__; static_argnames='self' reads attributes once for "
                 "each object; graphc.tree.register_dataclass makes arguments of its arrays"
+            )
+        if kind in (np.random.Generator, np.random.RandomState):
+            raise GraphTypeError(
+                f"{what}: {name} is NumPy's generator of random numbers, whose state compiled code cannot change: give "
+                "the function a key, graphc.random.key(0), and draw with graphc.random.uniform(key, shape) and others, "
+                "or draw before the call, and give the numbers (docs/howto/random.md)"
             )
         raise GraphTypeError(
             f"{what}: {name} is {leaf!r} of type {kind.__name__}, no array of numbers; arguments are arrays, numbers, "

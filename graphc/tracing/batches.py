@@ -18,7 +18,7 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.pairs import extra_axes
-from graphc.ir.source_lines import LEFT, TRACE, TRACED
+from graphc.ir.source_lines import GIVEN, LEFT, TRACE, TRACED
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.identity import Frame, attached
 from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label
@@ -115,6 +115,7 @@ def _mapped(
             if not element.ndim:
                 as_given(element, np.dtype(element.type.dtype).type)
             TRACED[element] = f"{name}, an argument of {title(fun)}"
+            GIVEN.add(element)
             pairs[element] = held, True
             elements.append(element)
         else:

@@ -20,7 +20,7 @@ from graphc.control.loop import title
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, plain, variable
 from graphc.ir.pairs import is_pair, leaves_of, tree_of
-from graphc.ir.source_lines import LEFT, TRACED
+from graphc.ir.source_lines import GIVEN, LEFT, TRACED
 from graphc.ir.text import print_graph
 from graphc.ir.walk import node_set
 from graphc.ops.questions import Note, Number, sizes_at_hand
@@ -117,6 +117,7 @@ def _variable(fun: Any, leaf: Any, name: str, static_sizes: bool) -> Node:
     else:
         raise GraphTypeError(f"{title(fun)}: {name} is {leaf!r}, which has no shape and dtype")
     TRACED[made] = f"{name}, an argument of {title(fun)}"
+    GIVEN.add(made)
     return made
 
 

@@ -23,7 +23,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.control.loop import called, title
 from graphc.errors import GraphTypeError
 from graphc.ir.node import CONSTANT, Node, next_serial, variable
-from graphc.ir.source_lines import LEFT, TRACE, TRACED
+from graphc.ir.source_lines import GIVEN, LEFT, TRACE, TRACED
 from graphc.ir.walk import dependents, nodes_of, nodes_since, rebuilt
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node
@@ -89,6 +89,9 @@ def by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 def run(by: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call a function of the program with tensors. `by` calls it, for messages."""
+    for leaf, name in zip(leaves(args), names_of(function, args, {}), strict=True):
+        if isinstance(leaf, Node) and leaf in GIVEN:
+            TRACED[leaf] = f"{name}, an argument of {title(function)}"
     with TRACE, Frame() as found:
         replace_within_reach(function, args)
         made = called(f"{by} calls", function, args, [])
@@ -103,6 +106,7 @@ def stand_in(node: Node, name: str, function: Any) -> Node:
     elif not node.ndim:
         as_given(own, node.__dict__.get("_given", np.dtype(node.type.dtype).type))
     TRACED[own] = f"{name}, an argument of {title(function)}"
+    GIVEN.add(own)
     return own
 
 

@@ -26,7 +26,7 @@ from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.node import CONSTANT, SIZE, Complex, Node, constant_value, literal, variable
 from graphc.ir.pairs import extra_axes, tree_of
-from graphc.ir.source_lines import TRACED, Where, warn_user
+from graphc.ir.source_lines import GIVEN, TRACED, Where, warn_user
 from graphc.ir.walk import node_set, nodes_of, substitute
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.identity import checked
@@ -234,6 +234,8 @@ def with_static_sizes(node: Node, fixed: Mapping[Node, int]) -> Node:
     shape = [fixed.get(size) if isinstance(size, Node) else size for size in node.type.shape]
     made = variable(node.type.dtype, shape, node.name)
     TRACED[made] = TRACED[node]
+    if node in GIVEN:
+        GIVEN.add(made)
     return made
 
 

@@ -140,6 +140,10 @@ def test_what_optimize_refuses() -> None:
         (lambda: optimize.root(lambda x: x, x, method="krylov"), "hybr"),
         (lambda: optimize.brentq(lambda x: x, x, 1.0), "vmap"),
         (lambda: optimize.curve_fit(lambda x, *p: x, x, x), "give p0"),
+        (
+            lambda: optimize.minimize(lambda w: w @ w if w[0] > 0 else 0.0, np.ones(2)),
+            r"w, an argument of <lambda> \(test_scipy_optimize.py:\d+\), whose value is not known in advance",
+        ),
     ):
         with pytest.raises(GraphcError, match=said):
             call()

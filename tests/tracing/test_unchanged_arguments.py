@@ -96,6 +96,8 @@ def test_values_that_are_traced_have_no_answer() -> None:
         assert [slope(2.0, 2), slope(3.0, 2)] == slopes and not slope.static
     with pytest.raises(GraphTypeError, match=r"static_argnames='names'"):  # an array has no hash
         graphc.grad(lambda x, names: x)(1.0, {"a": "b", "c": np.ones(1)})
+    with pytest.raises(GraphTypeError, match=r"rng is NumPy's generator.*graphc.random.key\(0\)"):
+        graphc.jit(lambda x, rng: x + rng.normal())(1.0, np.random.default_rng(0))
     with pytest.raises(graphc.GraphcError, match="argnum= is autograd's word: here it is argnums="):
         graphc.grad(kept, argnum=1)  # type: ignore[call-overload]
     with pytest.raises(GraphTypeError, match="name is 'sin' of type str, no array of numbers"):
