@@ -557,7 +557,7 @@ CALLS = Area(
         M("the key leaves out graphc's sources", "codegen/cache/key.py",
           'return f"graphc {_kept_digest()}; {', 'return f"graphc; {'),
         M("the key leaves out static sizes", "ir/text.py",
-          "        kind = types.get(exact)\n", "        kind = types.get(exact, next(iter(types.values()), None))\n"),
+          "        type_ = types.get(exact)\n", "        type_ = types.get(exact, next(iter(types.values()), None))\n"),
         M("the key leaves out attributes", "ir/text.py",
           'attrs = _print_attributes(node) if node.attrs else ""', 'attrs = ""'),
         M("large constants are all the same to the key", "ir/text.py",

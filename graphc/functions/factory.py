@@ -42,7 +42,7 @@ from graphc.startup.record import record
 
 
 def make_function(
-    kind: Callable[[Kernel, Convention, bool], Function], kernel: Kernel, call: Convention, profile: bool
+    class_: Callable[[Kernel, Convention, bool], Function], kernel: Kernel, call: Convention, profile: bool
 ) -> Function:
     """Return the function of a kernel.
 
@@ -50,37 +50,37 @@ def make_function(
     is. Of a class: a function of several stages where sizes follow from values that must be computed first; with a
     profile, one that counts the iterations of its loops, where it has loops.
     """
-    if not isinstance(kind, type):
-        return kind(kernel, call, profile)
+    if not isinstance(class_, type):
+        return class_(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
-        return import_module("graphc.functions.wrappers").Counted(kernel, call, kind, make_function)
+        return import_module("graphc.functions.wrappers").Counted(kernel, call, class_, make_function)
     try:
-        return _construct(kind, kernel, call, profile)
+        return _construct(class_, kernel, call, profile)
     except StepSizeError as error:
         warn_user(f"{error}: {kernel.name} runs in the interpreted mode", RuntimeWarning)
         return Interpreted(kernel, call, profile)
 
 
 def _construct(
-    kind: type[Function], kernel: Kernel, call: Convention, profile: bool, is_asked: bool = True
+    class_: type[Function], kernel: Kernel, call: Convention, profile: bool, is_asked: bool = True
 ) -> Function:
     """Return the function of a kernel. is_asked: others may make it instead, interpreted until it is compiled."""
     stages: tuple[Kernel, ...] = (kernel,)
-    if issubclass(kind, Compiled):
+    if issubclass(class_, Compiled):
         found = look_up(kernel)
         if found.entry is None:
             stages = stages_of(kernel)
-        if kind is Compiled and (PROCESS.planner is not None or options.compile == BACKGROUND):
-            make = partial(_construct, kind, kernel, call, False, is_asked=False)
+        if class_ is Compiled and (PROCESS.planner is not None or options.compile == BACKGROUND):
+            make = partial(_construct, class_, kernel, call, False, is_asked=False)
             wanted = FunctionRequest(kernel, call, profile, stages, found.key, found.entry is not None, make)
             instead = _instead(wanted) if is_asked else None
             if instead is not None:
                 return instead
         if stages[0] is kernel:
-            return kind(kernel, call, profile, found)
-    elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
-        return kind(kernel, call, profile)
-    return import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, kind)
+            return class_(kernel, call, profile, found)
+    elif not issubclass(class_, Lowered) or (stages := stages_of(kernel))[0] is kernel:
+        return class_(kernel, call, profile)
+    return import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, class_)
 
 
 def _instead(wanted: FunctionRequest) -> Function | None:
@@ -104,8 +104,8 @@ def restored(
     mode: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
 ) -> Function:
     """Rebuild a function from its pickle. mode: its name, or a mode that checks values. fields: those of `packed`."""
-    kind = class_of_mode(mode) if isinstance(mode, str) else mode.make_function  # type: ignore[arg-type]
-    function = make_function(kind, restored_kernel(fields), call, profile)
+    class_ = class_of_mode(mode) if isinstance(mode, str) else mode.make_function  # type: ignore[arg-type]
+    function = make_function(class_, restored_kernel(fields), call, profile)
     function.name, function.trust_input = name, trust_input
     return function
 
@@ -122,8 +122,8 @@ def restored_kernel(fields: tuple[Any, ...]) -> Kernel:
 def class_of_mode(mode: Mode) -> type[Function]:
     """The class of functions in a mode."""
     native = Guarded if options.poison == "guard" else Compiled
-    kinds: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
-    return kinds[mode]
+    classes: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
+    return classes[mode]
 
 
 # --- functions of cached code -----------------------------------------------------------------------------------------

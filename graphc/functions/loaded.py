@@ -80,19 +80,19 @@ def load(path: Place, recompile: bool = True) -> Any:
 def restored(opened: Opened, recompile: bool) -> Any:
     """Return what a file holds, by its kind."""
     header = opened.header
-    kind = header["kind"]
-    if kind == "function":
+    made_of = header["kind"]
+    if made_of == "function":
         return restored_function(opened, header["function"], recompile)
-    if kind == "jitted":
+    if made_of == "jitted":
         functions = [restored_function(opened, row["function"], recompile) for row in header["variants"]]
         made = object.__new__(_direct())
         made.__init__(opened, functions)
         return made
-    if kind in ("network", "estimator"):
+    if made_of in ("network", "estimator"):
         return HOOKS.restored_network(opened, recompile)
-    if kind == "trainer":
+    if made_of == "trainer":
         return HOOKS.restored_trainer(opened, recompile)
-    raise Damaged(f"{opened.path} is a file of {kind}, not of a function")
+    raise Damaged(f"{opened.path} is a file of {made_of}, not of a function")
 
 
 def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
@@ -103,10 +103,10 @@ def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool
     records = [record_of(opened, node, row) for node, row in zip(kernel.inputs, header["inputs"], strict=True)]
     keys = None if header["keys"] is None else tuple(header["keys"])
     call = Convention(tuple(records), name_positions(records), keys)
-    kind = class_of(header["mode"])
-    found = _lookup(opened, header, kernel, recompile) if kind is Compiled else None
+    class_ = class_of(header["mode"])
+    found = _lookup(opened, header, kernel, recompile) if class_ is Compiled else None
     if found is None:
-        made: Function = import_module("graphc.functions.factory").make_function(kind, kernel, call, False)
+        made: Function = import_module("graphc.functions.factory").make_function(class_, kernel, call, False)
     else:
         made = Compiled(kernel, call, False, found)
     made.name = header["name"]
@@ -368,11 +368,11 @@ def arguments_of(
     return args, {**named, **dict(row["fixed"])}, static, given
 
 
-def _example(kind: Any, is_scalar: bool, extra: int) -> Any:
+def _example(of: Any, is_scalar: bool, extra: int) -> Any:
     """An argument of a kind. is_scalar: a number of NumPy's. extra: 1 for the parts of complex numbers."""
-    if isinstance(kind, str):
-        return NUMBERS[kind](0)
-    array = np.zeros((*(0,) * (kind[1] - extra), *(2,) * extra), kind[0])
+    if isinstance(of, str):
+        return NUMBERS[of](0)
+    array = np.zeros((*(0,) * (of[1] - extra), *(2,) * extra), of[0])
     return array[()] if is_scalar else array
 
 

@@ -202,15 +202,15 @@ def intrinsic(address: int, roles: Sequence[tuple[bool, Any]], wanted: Mapping[i
 
     def call(typingctx: Any, given: Any) -> Any:
         for place, (name, dtype, ndim) in wanted.items():
-            kind, element = given.types[place], numba_type(dtype)
-            is_array = isinstance(kind, types.Array)
-            if is_array != (ndim > 0) or (is_array and (kind.dtype, kind.ndim) != (element, ndim)):
-                raise NumbaTypeError(f"{name} is {dtype} with {ndim} axes, not {kind}")
-            if not is_array and typingctx.can_convert(kind, element) not in SAFE:
-                raise NumbaTypeError(f"{name} is {dtype}, not {kind}")
+            type_, element = given.types[place], numba_type(dtype)
+            is_array = isinstance(type_, types.Array)
+            if is_array != (ndim > 0) or (is_array and (type_.dtype, type_.ndim) != (element, ndim)):
+                raise NumbaTypeError(f"{name} is {dtype} with {ndim} axes, not {type_}")
+            if not is_array and typingctx.can_convert(type_, element) not in SAFE:
+                raise NumbaTypeError(f"{name} is {dtype}, not {type_}")
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kinds = signature.args[0].types
+            given_types = signature.args[0].types
             scalars = {place: numba_type(dtype) for place, (_, dtype, ndim) in wanted.items() if not ndim}
             passed, places = [], []
             for is_address, place in roles:
@@ -218,20 +218,22 @@ def intrinsic(address: int, roles: Sequence[tuple[bool, Any]], wanted: Mapping[i
                     places.append((numba_type(place), _room(context, builder, numba_type(place))))
                     passed.append(_untyped(builder, places[-1][1]))
                     continue
-                value, kind = builder.extract_value(args[0], place), kinds[place]
+                value, type_ = builder.extract_value(args[0], place), given_types[place]
                 if place in scalars:
-                    value, kind = context.cast(builder, value, kind, scalars[place]), scalars[place]
-                if isinstance(kind, types.Array):
-                    value = _untyped(builder, context.make_array(kind)(context, builder, value).data)
+                    value, type_ = context.cast(builder, value, type_, scalars[place]), scalars[place]
+                if isinstance(type_, types.Array):
+                    value = _untyped(builder, context.make_array(type_)(context, builder, value).data)
                 elif is_address:
-                    room = _room(context, builder, kind)
-                    builder.store(context.data_model_manager[kind].as_data(builder, value), room)
+                    room = _room(context, builder, type_)
+                    builder.store(context.data_model_manager[type_].as_data(builder, value), room)
                     value = _untyped(builder, room)
                 passed.append(value)
-            kind = ir.FunctionType(ir.IntType(64), [value.type for value in passed])
-            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), kind.as_pointer())
+            c_type = ir.FunctionType(ir.IntType(64), [value.type for value in passed])
+            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), c_type.as_pointer())
             status = builder.call(function, passed)
-            results = [context.data_model_manager[kind].from_data(builder, builder.load(room)) for kind, room in places]
+            results = [
+                context.data_model_manager[type_].from_data(builder, builder.load(room)) for type_, room in places
+            ]
             return context.make_tuple(builder, signature.return_type, [status, *results])
 
         return _types.Tuple([types.int64, *loaded])(given), generate
@@ -239,9 +241,9 @@ def intrinsic(address: int, roles: Sequence[tuple[bool, Any]], wanted: Mapping[i
     return of_numba(call)
 
 
-def _room(context: Any, builder: Any, kind: Any) -> Any:
+def _room(context: Any, builder: Any, type_: Any) -> Any:
     """Memory on the stack for a value."""
-    return _cgutils.alloca_once(builder, context.get_data_type(kind))
+    return _cgutils.alloca_once(builder, context.get_data_type(type_))
 
 
 def _untyped(builder: Any, address: Any) -> Any:

@@ -91,13 +91,13 @@ class Counted(Wrapper):
     `whole` returns their number as one more result, for only a loop with a condition knows when it ended.
     """
 
-    def __init__(self, kernel: Kernel, call: Convention, kind: type[Function], make: Make) -> None:
+    def __init__(self, kernel: Kernel, call: Convention, class_: type[Function], make: Make) -> None:
         super().__init__(kernel, call, profile=True)
-        self.mode = kind.mode
+        self.mode = class_.mode
         loops = [node for node in nodes_of(kernel.results) if node.op is SCAN]
         total = as_size_node(reduce(sizes.add, map(trip_count, loops)))
         whole = replace(kernel, outputs=(*kernel.outputs, total), returns="list")
-        self.whole = make(kind, whole, replace(call, keys=None), False)
+        self.whole = make(class_, whole, replace(call, keys=None), False)
         self.foreign = self.whole.foreign
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
@@ -275,12 +275,12 @@ class Staged(Function):
     """
 
     def __init__(
-        self, kernel: Kernel, call: Convention, profile: bool, stages: Sequence[Kernel], kind: type[Lowered]
+        self, kernel: Kernel, call: Convention, profile: bool, stages: Sequence[Kernel], class_: type[Lowered]
     ) -> None:
         super().__init__(kernel, call, profile)
-        self.mode = kind.mode
+        self.mode = class_.mode
         # The last is the largest: the compile process starts while it is rewritten, and is there for the others.
-        self.stages = [kind(stage, _by_position(stage, call), False) for stage in reversed(stages)][::-1]
+        self.stages = [class_(stage, _by_position(stage, call), False) for stage in reversed(stages)][::-1]
         self.foreign = any(stage.foreign for stage in self.stages)
 
     @property

@@ -92,11 +92,11 @@ def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Gua
     return body
 
 
-def param(index: int, kind: Type, name: str | None = None, natural: bool = False, where: Where | None = None) -> Node:
-    """Parameter number `index` of a body. Sizes in `kind` are numbers or other parameters. natural: the parameter is a
+def param(index: int, type_: Type, name: str | None = None, natural: bool = False, where: Where | None = None) -> Node:
+    """Parameter number `index` of a body. Sizes in `type_` are numbers or other parameters. natural: the parameter is a
     size, hence not negative. where: the user line of the operand; it is part of the identity, so messages about a body
     name the lines of this program and not those of an equal body from elsewhere."""
-    node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural, "where": where})
+    node = make(PARAM, (), {"index": index, "type": type_, "name": name, "natural": natural, "where": where})
     node.name, node.where = name, where or node.where
     return node
 

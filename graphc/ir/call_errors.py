@@ -234,8 +234,8 @@ def _takes(function: FunctionType, args: Sequence[Any]) -> tuple[list[str] | Non
         shown = [f"{name}={defaults[name]!r}" if name in defaults else name for name in fields]
         return list(fields), f"({', '.join(shown)})"
     inspect = import_module("inspect")
-    kinds = type(args[0]).__mro__ if function.__name__ == "__init__" and args else ()
-    inits = [vars(kind)["__init__"] for kind in kinds if isinstance(vars(kind).get("__init__"), FunctionType)]
+    classes = type(args[0]).__mro__ if function.__name__ == "__init__" and args else ()
+    inits = [vars(class_)["__init__"] for class_ in classes if isinstance(vars(class_).get("__init__"), FunctionType)]
     signature, empty = inspect.signature(inits[0] if inits else function), inspect.Parameter.empty
     plain = [each.replace(annotation=empty) for each in signature.parameters.values() if each.name != "self"]
     named = [each.name for each in plain if each.kind not in (each.VAR_POSITIONAL, each.POSITIONAL_ONLY)]

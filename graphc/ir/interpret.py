@@ -314,7 +314,7 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
         error.add_note(f"while computing {describe(node)}")
         raise
     if isinstance(node.type, TupleType):
-        value: Any = tuple(_declared(node, each, kind) for each, kind in zip(result, node.type.parts, strict=True))
+        value: Any = tuple(_declared(node, each, type_) for each, type_ in zip(result, node.type.parts, strict=True))
     else:
         value = _declared(node, result, node.type)
     if WATCH.seen is not None:
@@ -322,10 +322,12 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
     return value
 
 
-def _declared(node: Node, value: Any, kind: Type) -> Array:
+def _declared(node: Node, value: Any, type_: Type) -> Array:
     array = np.asarray(value)
-    if array.dtype != kind.dtype or array.ndim != kind.ndim:
-        raise errors.GraphTypeError(f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {kind}")
+    if array.dtype != type_.dtype or array.ndim != type_.ndim:
+        raise errors.GraphTypeError(
+            f"op {node.op.name} made {_array_type(array)} of {describe(node)}, declared {type_}"
+        )
     return array
 
 

@@ -320,14 +320,14 @@ class Node(Immutable):
         op: Op,
         args: tuple[Node, ...],
         attrs: Attributes,
-        kind: Type,
+        type_: Type,
         name: str | None = None,
         where: Where | None = None,
     ) -> None:
         self.op = op
         self.args = args
         self.attrs = attrs
-        self.type = kind
+        self.type = type_
         self.where = where or user_line()
         self.serial = next_serial()
         self.mentioned = self.verified = False
@@ -683,12 +683,12 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
             return make(op, list(map(plain, arguments)), attrs)
         if Complex in map(type, arguments):
             return HOOKS.pairs.on(op, arguments, attributes)
-    kind = op.infer(arguments, attributes)
-    if kind.dtype in COMPLEX_DTYPES and op is not COMPLEX:
-        raise GraphTypeError(f"{op.name}: a tensor of {kind.dtype} is a pair of real ones, and none of its own")
-    is_scalar = TRACE.depth and not kind.shape and op is not CONSTANT and op is not COMPLEX
+    type_ = op.infer(arguments, attributes)
+    if type_.dtype in COMPLEX_DTYPES and op is not COMPLEX:
+        raise GraphTypeError(f"{op.name}: a tensor of {type_.dtype} is a pair of real ones, and none of its own")
+    is_scalar = TRACE.depth and not type_.shape and op is not CONSTANT and op is not COMPLEX
     chosen = Constant if op is CONSTANT else Complex if op is COMPLEX else Scalar if is_scalar else Node
-    node = chosen(op, arguments, attributes, kind)
+    node = chosen(op, arguments, attributes, type_)
     if is_scalar:
         TRACE.scalars.append(node)
     NODES[key] = node
@@ -764,8 +764,8 @@ def variable(dtype: str, sizes: Sequence[Size | None], name: str | None = None) 
     """A fresh input, given at each call. Sizes given as None are known only then."""
     if dtype in COMPLEX_DTYPES:
         return HOOKS.pairs.complex_variable(dtype, sizes, name)
-    kind = leaf_type(dtype, sizes, name)
-    return Node(INPUT, (), {"type": kind}, kind, name)
+    type_ = leaf_type(dtype, sizes, name)
+    return Node(INPUT, (), {"type": type_}, type_, name)
 
 
 FUNCTIONS["variable"] = variable

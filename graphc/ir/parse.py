@@ -225,8 +225,8 @@ def _make_leaf(reader: _Reader, name: str) -> Node:
     if reader.in_body and dtype == NATURAL:
         reader.nodes[name] = param(reader.inputs.index(name), Type("int64", ()), name, natural=True)
         return reader.nodes[name]
-    kind = Type(dtype, tuple(int(size) if size.isdigit() else _resolve(reader, size) for size in _split(shape)))
+    type_ = Type(dtype, tuple(int(size) if size.isdigit() else _resolve(reader, size) for size in _split(shape)))
     number = reader.inputs.index(name) if reader.in_body else None
-    node = Node(op, (), {"type": kind}, kind, name) if number is None else param(number, kind, name)
+    node = Node(op, (), {"type": type_}, type_, name) if number is None else param(number, type_, name)
     reader.nodes[name] = node
     return node

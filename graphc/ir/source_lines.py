@@ -127,13 +127,13 @@ class LazyText:
         return str, (self.write(),)
 
 
-def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the innermost frame outside graphc."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, kind, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def lazy_text(write: Callable[[], str]) -> str:

@@ -80,8 +80,8 @@ class Symbol(Methods):
         return FUNCTIONS["class_of"](self) if TRACE.depth and asked_by_user() else type(self)
 
     @__class__.setter
-    def __class__(self, kind: Any) -> None:
-        _TRUE_CLASS.__set__(self, kind)
+    def __class__(self, class_: Any) -> None:
+        _TRUE_CLASS.__set__(self, class_)
 
     def facts(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
         """Its description for messages; its value if it is constant, else None; and True if it is a computed bool,
@@ -410,8 +410,8 @@ def hash_of_a_number(self: Any) -> int:
 def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeError:
     """The error for an operation that NumPy's arrays do in place."""
     who = node.facts()[0]
-    kind = GraphTypeError if name in METHODS else GraphAttributeError
-    return kind(f"{who} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(who, True)}")
+    class_ = GraphTypeError if name in METHODS else GraphAttributeError
+    return class_(f"{who} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(who, True)}")
 
 
 def of_memory(name: str, node: Symbol) -> Any:

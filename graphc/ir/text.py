@@ -98,12 +98,12 @@ def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
             continue
         whole = node.type
         exact = (whole.dtype, whole.shape) if not node.is_tuple else (node,)  # equal types may have other sizes
-        kind = types.get(exact)
-        if kind is None:
-            kind = types[exact] = _describe_type(node.type, refs)
+        type_ = types.get(exact)
+        if type_ is None:
+            type_ = types[exact] = _describe_type(node.type, refs)
         args = ", ".join([refs[arg] for arg in node.args])
         attrs = _print_attributes(node) if node.attrs else ""
-        lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {kind}")
+        lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {type_}")
         lines += _body_lines(node, contents)
     heads = [
         f"{group} {', '.join(_print_leaf(leaf, refs) for leaf in members)}".rstrip()
@@ -212,20 +212,20 @@ def _print_leaf(leaf: Node, refs: dict[Node, str]) -> str:
     return refs[leaf] if leaf.op is SIZE else f"{refs[leaf]}: {_print_type(leaf.type, refs)}"
 
 
-def _print_type(kind: Type, refs: dict[Node, str]) -> str:
+def _print_type(type_: Type, refs: dict[Node, str]) -> str:
     """A type that `parse.py` can read back."""
-    return f"{kind.dtype}[{', '.join(str(size) if isinstance(size, int) else refs[size] for size in kind.shape)}]"
+    return f"{type_.dtype}[{', '.join(str(size) if isinstance(size, int) else refs[size] for size in type_.shape)}]"
 
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "floor_div": "//"}
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 
 
-def _describe_type(kind: Type, refs: dict[Node, str]) -> str:
+def _describe_type(type_: Type, refs: dict[Node, str]) -> str:
     """A type for the reader: computed sizes are shown as formulas of leaves, two levels deep."""
-    if isinstance(kind, TupleType):
-        return ", ".join(_describe_type(part, refs) for part in kind.parts) or "nothing"
-    return f"{kind.dtype}[{', '.join(_describe_size(size, refs, 2) for size in kind.shape)}]"
+    if isinstance(type_, TupleType):
+        return ", ".join(_describe_type(part, refs) for part in type_.parts) or "nothing"
+    return f"{type_.dtype}[{', '.join(_describe_size(size, refs, 2) for size in type_.shape)}]"
 
 
 def _describe_size(size: Size, refs: dict[Node, str], depth: int) -> str:
@@ -258,13 +258,13 @@ def _print_attributes(node: Node) -> str:
 
 def _print_literal(node: Node, value: Any) -> str:
     """An attribute's value as a Python literal."""
-    kind = type(value)
-    if kind in (int, str, bool, type(None), bytes):
+    type_ = type(value)
+    if type_ in (int, str, bool, type(None), bytes):
         return repr(value)
-    if kind is tuple:
+    if type_ is tuple:
         items = [_print_literal(node, item) for item in value]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-    if kind is float and not math.isnan(value):
+    if type_ is float and not math.isnan(value):
         return repr(value).replace("inf", "1e999")  # literal_eval knows no infinity, but a float too large is one
     raise GraphTypeError(f"an attribute of {describe(node)} cannot be printed: {value!r} is not a Python literal")
 

@@ -129,14 +129,14 @@ class UserType:
         return bool(np.allclose(a, b, near if rtol is None else rtol, near if atol is None else atol, equal_nan=True))
 
 
-def is_of_arrays(kind: Any) -> bool:
+def is_of_arrays(type_: Any) -> bool:
     """True if a type has a dtype and a shape. A type of the user's own may have neither."""
-    return hasattr(kind, "dtype") and hasattr(kind, "shape")
+    return hasattr(type_, "dtype") and hasattr(type_, "shape")
 
 
-def _not_of_arrays(kind: UserType) -> str:
+def _not_of_arrays(type_: UserType) -> str:
     return (
-        f"type {type(kind).__name__} has no dtype and no shape: variables of other types than arrays of numbers are "
+        f"type {type(type_).__name__} has no dtype and no shape: variables of other types than arrays of numbers are "
         "not in graphc; what an op needs besides, it can hold itself"
     )
 

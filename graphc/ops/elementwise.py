@@ -444,9 +444,11 @@ def shifted(attribute: str) -> Batch:
 # --- operands ---------------------------------------------------------------------------------------------------------
 
 
-def _holds(value: Any, kinds: type | tuple[type, ...]) -> bool:
+def _holds(value: Any, classes: type | tuple[type, ...]) -> bool:
     """Tell whether a value, or an item of a nested list, is of one of these types."""
-    return isinstance(value, kinds) or (isinstance(value, (list, tuple)) and any(_holds(item, kinds) for item in value))
+    return isinstance(value, classes) or (
+        isinstance(value, (list, tuple)) and any(_holds(item, classes) for item in value)
+    )
 
 
 def _array(value: Any) -> Array:

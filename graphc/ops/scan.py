@@ -255,8 +255,8 @@ def _eval(node: Node, *values: Array) -> Any:
     sequences = values[first : first + len(loop.sequences)]
     states = [np.array(value) for value in values[first + len(sequences) : first + len(sequences) + len(loop.initial)]]
     fixed = dict(zip(loop.fixed, values[first + len(sequences) + len(states) :], strict=True))
-    kinds = [output.type for output in loop.outputs]
-    outputs = [np.zeros((int(values[0]), *evaluate_sizes(kind.shape, fixed)), kind.dtype) for kind in kinds]
+    types = [output.type for output in loop.outputs]
+    outputs = [np.zeros((int(values[0]), *evaluate_sizes(type_.shape, fixed)), type_.dtype) for type_ in types]
     taken = 0
     while taken < most:
         row = most - 1 - taken if loop.repeat.reverse else taken

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
-from graphc.codegen.call.callback import CALLBACK, KINDS as QUESTIONS, answer_no, split_sizes
+from graphc.codegen.call.callback import CALLBACK, SAFEPOINT_CALLS as QUESTIONS, answer_no, split_sizes
 from graphc.codegen.fourier import DTYPES as TRANSFORMS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.lapack import FUNCTIONS as FACTORISATIONS, arguments as arguments_of

@@ -25,7 +25,7 @@ from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, I
 
 TYPES: dict[str, type[Int] | type[Real]] = {
     "bool": I8,
-    **{f"{sign}int{kind.bits}": kind for sign in ("", "u") for kind in (I8, I16, I32, I64)},
+    **{f"{sign}int{integer.bits}": integer for sign in ("", "u") for integer in (I8, I16, I32, I64)},
     "float32": F32,
     "float64": F64,
 }
@@ -41,18 +41,18 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr, Ptr], Ptr]:
 
     It takes arrays of rank 0 and NumPy scalars whose dtype casts safely, and Python numbers that fit; integers and
     floats are rounded to the floats of the parameter. Where nothing may be converted, it takes arrays of its dtype, or,
-    where `kind` is not null, numbers of exactly this type.
+    where `only` is not null, numbers of exactly this type.
     """
 
     @function("noinline", name=f"scalar_{dtype}")
-    def scalar(code: Code, object: Ptr, record: Ptr, ndarray: Ptr, kind: Ptr, room: Ptr) -> Ptr:
+    def scalar(code: Code, object: Ptr, record: Ptr, ndarray: Ptr, only: Ptr, room: Ptr) -> Ptr:
         sources = [source for source in DTYPES if source != dtype and can_cast_safely(source, dtype)]
         cast_from = {source: code.label(f"from_{source}") for source in sources}
         refuse = code.label("refuse")
         exact, type_ = objects.word(record, "exact"), object.get(layout.OBJECT_TYPE)
         element = code.variable(object.at(layout.VALUE))
         with code.when(type_ == ndarray):
-            refuse.when(kind != NULL)
+            refuse.when(only != NULL)
             refuse.when(((object.get(layout.ARRAY_FLAGS) & layout.ALIGNED) == 0) | (object.get(layout.ARRAY_RANK) != 0))
             element.value = object.get(layout.ARRAY_DATA)
             descriptor = object.get(layout.ARRAY_DTYPE)
@@ -62,7 +62,7 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr, Ptr], Ptr]:
             for source in sources:
                 cast_from[source].when(descriptor == objects.word(record, f"{source} descriptor"))
             refuse.go()
-        refuse.unless((exact == NULL) | (type_ == kind))
+        refuse.unless((exact == NULL) | (type_ == only))
         with code.when(type_ == objects.word(record, f"{dtype} scalar")):
             code.ret(element.value)
         _take_python_number(code, dtype, object, record, room, refuse)
@@ -105,9 +105,9 @@ def _take_python_number(code: Code, dtype: str, object: Ptr, record: Ptr, room: 
         over = code.local(I32)
         number = as_long_long(record, object, over)
         refuse.when(over.load(I32) != 0)
-        kind = TYPES[dtype]
-        if issubclass(kind, Int) and kind is not I64:
-            short = number.to(kind)
+        integer = TYPES[dtype]
+        if issubclass(integer, Int) and integer is not I64:
+            short = number.to(integer)
             refuse.unless(short.to(I64, signed=dtype.startswith("int")) == number)
         elif dtype == "uint64":
             refuse.when(number < 0)
@@ -267,17 +267,17 @@ def put_number(code: Code, object: Ptr, record: Ptr, dtype: I64, place: Ptr) -> 
 
 def _put_integer(code: Code, number: I64, name: str, place: Ptr, refuse: Label) -> None:
     """Store an integer as an element, or refuse where it does not fit."""
-    kind = TYPES[name]
+    type_ = TYPES[name]
     if name == "float32":
         refuse.when((number > EXACT_INTEGERS) | (number < -EXACT_INTEGERS))
     if name == "uint64":
         refuse.when(number < 0)
-    if issubclass(kind, Int) and kind is not I64:
-        short = number.to(kind)
+    if issubclass(type_, Int) and type_ is not I64:
+        short = number.to(type_)
         refuse.unless(short.to(I64, signed=name.startswith("int")) == number)
         place.store(short)
     else:
-        place.store(number.to(kind))
+        place.store(number.to(type_))
 
 
 # --- checks of arguments and of arrays for results --------------------------------------------------------------------

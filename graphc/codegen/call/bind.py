@@ -185,7 +185,7 @@ def bind(
     own = [id(cell) for cell in cells]
     own += [0 if name is None else id(name) for name in keywords.names]
     own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
-    own += [0 if kind is None else id(kind) for kind in (keywords.numbers or (None,) * inputs)]
+    own += [0 if class_ is None else id(class_) for class_ in (keywords.numbers or (None,) * inputs)]
     if locking is not None:
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
     words = np.array([*_process_record(), *own], np.intp)

@@ -334,7 +334,7 @@ BOUND, PARAM, VALUE = "bound", "param", "value"
 class Form:
     """The parameters of the code.
 
-    params: a letter for each C parameter (`KINDS` in pointer_ir.py). returns: the letter of the result. answer: "code"
+    params: a letter for each C parameter (pointer_ir.py). returns: the letter of the result. answer: "code"
     for a status, "success" for 1 or 0, "value" for the result of the graph, "loop" for the inner loop of a ufunc.
     operands: for each operand of the graph its source: (BOUND, 0), (PARAM, parameter, offset in bytes) or (VALUE,
     parameter). results: for each output its parameter, -1 for the value returned. sizes: for each dim that the

@@ -62,11 +62,11 @@ def native_callback(node: Node, failures: Failures) -> Any:
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
 
-    kinds = [(operand.type.dtype, operand.ndim) for operand in operands]
+    forms = [(operand.type.dtype, operand.ndim) for operand in operands]
 
     def call(*args: Any) -> int:
-        first, arrays = len(kinds), []
-        for address, (dtype, rank) in zip(args, kinds, strict=False):
+        first, arrays = len(forms), []
+        for address, (dtype, rank) in zip(args, forms, strict=False):
             arrays.append(view(address, dtype, args[first : first + rank]))
             first += rank
         return run(node, arrays, failures)
@@ -113,69 +113,69 @@ def address(callback: Any) -> int:
 # one.
 
 
-Kinds = tuple[tuple[str, int], ...]
+Forms = tuple[tuple[str, int], ...]
 """The dtype and the rank of each operand, then of the result."""
 
 
 def native_function(node: Node, compute: Callable[..., Any]) -> Any:
     """The C function of a node's op; its address stays valid for as long as this process lives. Raises GraphTypeError
     where numba does not compile the function, or finds that it makes another dtype or rank."""
-    kinds = tuple((operand.type.dtype, operand.ndim) for operand in (*node.args, node))
+    forms = tuple((operand.type.dtype, operand.ndim) for operand in (*node.args, node))
     try:
-        return compiled(compute, kinds)
+        return compiled(compute, forms)
     except import_module("numba").core.errors.NumbaError as error:
         raise GraphTypeError(f"numba does not compile op {node.op.name}: {error} ({describe(node)})") from None
 
 
 @cache
-def compiled(compute: Callable[..., Any], kinds: Kinds) -> Any:
-    """The C function of a Python function, for operands of these kinds."""
+def compiled(compute: Callable[..., Any], forms: Forms) -> Any:
+    """The C function of a Python function, for operands of these dtypes and ranks."""
     numba = import_module("numba")
     inner = compute if hasattr(compute, "py_func") else numba.njit(compute)
-    check_result(inner, kinds)
-    count = sum(rank for _, rank in kinds)
-    signature = numba.types.int64(*[numba.types.voidptr] * len(kinds), *[numba.types.int64] * count)
-    names: dict[str, Any] = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(kinds)}
+    check_result(inner, forms)
+    count = sum(rank for _, rank in forms)
+    signature = numba.types.int64(*[numba.types.voidptr] * len(forms), *[numba.types.int64] * count)
+    names: dict[str, Any] = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(forms)}
     names |= {"carray": numba.carray, "compute": inner}
-    exec(source_of(kinds), names)  # numba has no call of several arguments that are pointers to several dtypes
+    exec(source_of(forms), names)  # numba has no call of several arguments that are pointers to several dtypes
     made = numba.cfunc(signature)(names["call"])
     function = made.ctypes
     function.made = made
     return function
 
 
-def check_result(inner: Any, kinds: Kinds) -> None:
+def check_result(inner: Any, forms: Forms) -> None:
     """GraphTypeError where a function makes another dtype or rank than its node has. numba tells what it makes."""
     numba = import_module("numba")
-    args = [kind_of(numba, dtype, rank) for dtype, rank in kinds[:-1]]
+    args = [numba_type(numba, dtype, rank) for dtype, rank in forms[:-1]]
     inner.compile(tuple(args))
     result = inner.overloads[tuple(args)].signature.return_type
     rank, dtype = getattr(result, "ndim", 0), getattr(result, "dtype", result)
-    wanted, axes = kinds[-1]
+    wanted, axes = forms[-1]
     if rank != axes or not np.can_cast(np.dtype(str(dtype)), wanted, "same_kind"):
         raise GraphTypeError(
             f"op of {inner.__name__}: numba finds that it makes {result} where {wanted}[{axes}] is meant"
         )
 
 
-def kind_of(numba: Any, dtype: str, rank: int) -> Any:
+def numba_type(numba: Any, dtype: str, rank: int) -> Any:
     """numba's type of an operand: a number where it has no axes, else an array that is C-contiguous."""
     scalar = numba.from_dtype(np.dtype(dtype))
     return numba.types.Array(scalar, rank, "C") if rank else scalar
 
 
-def source_of(kinds: Kinds) -> str:
+def source_of(forms: Forms) -> str:
     """The source of the C function."""
-    sizes = [[f"n{number}_{axis}" for axis in range(rank)] for number, (_, rank) in enumerate(kinds)]
-    pointers = [f"p{number}" for number in range(len(kinds))]
+    sizes = [[f"n{number}_{axis}" for axis in range(rank)] for number, (_, rank) in enumerate(forms)]
+    pointers = [f"p{number}" for number in range(len(forms))]
     lines = [f"def call({', '.join([*pointers, *(size for group in sizes for size in group)])}):", "    try:"]
-    for number, ((_, rank), group) in enumerate(zip(kinds, sizes, strict=True)):
+    for number, ((_, rank), group) in enumerate(zip(forms, sizes, strict=True)):
         shape = f"({', '.join(group)},)" if rank else "(1,)"
         lines.append(f"        a{number} = carray(p{number}, {shape}, dtype{number})")
-    operands = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(kinds[:-1]))
-    last = f"a{len(kinds) - 1}"
+    operands = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(forms[:-1]))
+    last = f"a{len(forms) - 1}"
     lines.append(f"        result = compute({operands})")
-    if kinds[-1][1]:
+    if forms[-1][1]:
         lines += [f"        if result.shape != {last}.shape:", "            return 1", f"        {last}[...] = result"]
     else:
         lines.append(f"        {last}[0] = result")
@@ -196,7 +196,7 @@ def source_of(kinds: Kinds) -> str:
 
 INTERRUPTED = "gc_interrupted"
 STOPPED = "gc_stopped"
-KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
+SAFEPOINT_CALLS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
 """The parameter types of these functions."""
 
 POLLED = 5 * 10**7

@@ -286,8 +286,8 @@ class Call:
         array = self.known[number]
         self.objects.at(number + 1, Ptr).store(object)
         inputs, shared = len(self.signature.inputs), len(self.signature.shared)
-        kind = objects.word_at(self.record, 8 * (len(layout.RECORD) + shared + 2 * inputs + number))
-        own = self.record, self.ndarray, kind, self.scalars.at(number, I64)
+        only = objects.word_at(self.record, 8 * (len(layout.RECORD) + shared + 2 * inputs + number))
+        own = self.record, self.ndarray, only, self.scalars.at(number, I64)
         data = scalar_function(array.dtype)(self.code, object, *own)
         self.refuse.when(data == NULL)
         return self.operand(object, data, array, [])
@@ -326,8 +326,8 @@ class Call:
 
     def call_sizes(self, dims: Ptr) -> I64:
         pointers = [operand.data for operand in self.operands]
-        kinds = [Ptr] * len(pointers), [I64] * len(self.sizes)
-        sizes = external("sizes", I64, *kinds[0], *kinds[1], Ptr)
+        types = [Ptr] * len(pointers) + [I64] * len(self.sizes)
+        sizes = external("sizes", I64, *types, Ptr)
         answer: I64 = sizes(self.code, *pointers, *self.sizes, dims)
         return answer
 
@@ -493,8 +493,8 @@ class Call:
         with code.when(is_heavy):
             thread.value = save_thread(self.record)
         pointers = [*(operand.data for operand in self.operands), *data, *temps]
-        kinds = [Ptr] * len(pointers), [I64] * len(self.sizes)
-        kernel = external("kernel", I64, *kinds[0], *kinds[1], call_attributes=" noinline")
+        types = [Ptr] * len(pointers) + [I64] * len(self.sizes)
+        kernel = external("kernel", I64, *types, call_attributes=" noinline")
         self.status.value = kernel(code, *pointers, *self.sizes)
         with code.when(thread.value != NULL):
             restore_thread(self.record, thread.value)

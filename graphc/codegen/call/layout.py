@@ -207,11 +207,11 @@ def entries_of(known: dict[Any, Any]) -> list[int] | None:
     return [8 * place for place in places] if is_known else None
 
 
-def slots_of(kind: type, names: Sequence[str]) -> list[int] | None:
+def slots_of(class_: type, names: Sequence[str]) -> list[int] | None:
     """The offsets of attributes in the objects of a class. None where one is in no slot."""
     offsets = []
     for name in names:
-        slot = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+        slot = next((vars(each)[name] for each in class_.__mro__ if name in vars(each)), None)
         if type(slot) is not type(Slotted.first):  # type: ignore[attr-defined]
             return None
         member = word_at(id(slot) + MEMBER)
@@ -221,9 +221,9 @@ def slots_of(kind: type, names: Sequence[str]) -> list[int] | None:
     return offsets
 
 
-def is_made_plainly(kind: type) -> bool:
+def is_made_plainly(class_: type) -> bool:
     """True where `object` itself makes the objects of a class."""
-    return word_at(id(kind) + TYPE_NEW) == word_at(id(object) + TYPE_NEW)
+    return word_at(id(class_) + TYPE_NEW) == word_at(id(object) + TYPE_NEW)
 
 
 def _scalar_agrees(dtype: np.dtype[Any]) -> bool:

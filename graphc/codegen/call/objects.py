@@ -41,7 +41,7 @@ class Imported(Generic[R]):
     def __init__(self, name: str, returns: type[R], *params: type[Value]) -> None:
         self.name = name
         self.returns: type[Value] | None = returns if issubclass(returns, Value) else None
-        self.params = [kind.spelling for kind in params]
+        self.params = [param.spelling for param in params]
 
     def __call__(self, record: Ptr, *args: Value) -> R:
         if [arg.spelling for arg in args] != self.params:
@@ -164,9 +164,9 @@ def depart(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64) -> Bool:
         take_error(record, *error)
         answer = call_object(record, word(record, "wake"), NULL, I64.of(0), NULL)
         release(code, answer, record)
-        kind, value, trace = (part.load(Ptr) for part in error)
-        with code.when(kind != NULL):
-            set_error(record, kind, value, trace)
+        type_, value, trace = (part.load(Ptr) for part in error)
+        with code.when(type_ != NULL):
+            set_error(record, type_, value, trace)
             code.ret(False)
         with code.when(answer == NULL):
             code.ret(False)
@@ -226,9 +226,9 @@ def measure_memory(
 def lay(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, data: Ptr, flags: int) -> Ptr:
     """Return a new array over `data`, or over memory of its own where that is null; null with an exception set.
     descriptor: the offset of the dtype's descriptor in the record."""
-    kind = word_at(record, descriptor)
-    retain(code, kind)
-    return new_array(record, word(record, "ndarray"), kind, rank, dims, NULL, data, I32.of(flags), NULL)
+    type_ = word_at(record, descriptor)
+    retain(code, type_)
+    return new_array(record, word(record, "ndarray"), type_, rank, dims, NULL, data, I32.of(flags), NULL)
 
 
 @function("noinline")
@@ -237,8 +237,8 @@ def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
     int8 meanwhile: there are only two bools (`truth`)."""
     is_bool = descriptor == OFFSETS["bool descriptor"]
     to_kind = OFFSETS["bool scalar"] - OFFSETS["bool descriptor"]
-    kind = word_at(record, is_bool.choose(I64.of(OFFSETS["int8 scalar"]), descriptor + to_kind))
-    return kind.get(layout.TYPE_ALLOC).call(Ptr, kind, I64.of(0))
+    type_ = word_at(record, is_bool.choose(I64.of(OFFSETS["int8 scalar"]), descriptor + to_kind))
+    return type_.get(layout.TYPE_ALLOC).call(Ptr, type_, I64.of(0))
 
 
 @function()

@@ -49,14 +49,14 @@ from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, I
 malloc = external("malloc", Ptr, I64)
 free = external("free", None, Ptr)
 
-KINDS: dict[str, type[Value]] = {"p": Ptr, "l": I64, "i": I32, "d": F64, "f": F32}
+LETTER_TYPES: dict[str, type[Value]] = {"p": Ptr, "l": I64, "i": I32, "d": F64, "f": F32}
 ON_STACK = 4096
 """The bytes of temporaries that a call takes from the stack."""
 
 
 def pointer_ir(form: Form, poison: bool) -> str:
     """The module of a form. poison: temporaries are filled with a pattern before each call."""
-    params = {f"a{number}": KINDS[letter] for number, letter in enumerate(form.params)}
+    params = {f"a{number}": LETTER_TYPES[letter] for number, letter in enumerate(form.params)}
 
     def run_body(code: Code, *args: Any) -> I64:
         return Call(code, form, poison, args).write()
@@ -64,7 +64,7 @@ def pointer_ir(form: Form, poison: bool) -> str:
     attributes = "" if form.answer == "loop" else "alwaysinline"
     run: Function[..., I64] = Function("run", I64, {**params, "value": Ptr}, run_body, attributes, is_internal=True)
 
-    result: Any = KINDS[form.returns]
+    result: Any = LETTER_TYPES[form.returns]
 
     def answer(code: Code, *args: Any) -> Any:
         value = code.local(result)
@@ -104,11 +104,11 @@ class Words:
         self.words = Global(WORDS, f"external global [{sum(counts)} x i64]")(code)
         self.starts = {name: sum(counts[: number + 1]) for number, name in enumerate(GROUPS)}
 
-    def word(self, group: str, number: int, kind: Any = I64) -> Any:
-        return self.words.at(self.starts[group] + number, I64).load(kind)
+    def word(self, group: str, number: int, type_: Any = I64) -> Any:
+        return self.words.at(self.starts[group] + number, I64).load(type_)
 
-    def field(self, name: str, kind: Any = I64) -> Any:
-        return self.words.at(FIELDS.index(name), I64).load(kind)
+    def field(self, name: str, type_: Any = I64) -> Any:
+        return self.words.at(FIELDS.index(name), I64).load(type_)
 
     def tell(self, status: I64) -> None:
         """Set an exception of Python's, in a thread that may not hold the GIL."""
@@ -297,8 +297,8 @@ def _span(place: Ptr, step: I64, n: I64, item: int) -> tuple[I64, I64]:
 
 
 def _copy(code: Code, to: Ptr, to_step: I64, source: Ptr, step: I64, count: I64, item: int) -> None:
-    kind = WORD[item]
+    type_ = WORD[item]
     with code.count(0, count) as number:
         for part in range(0, item, min(item, 8)):
-            word = source.at(number * step).at(part).load(kind, align=1)
+            word = source.at(number * step).at(part).load(type_, align=1)
             to.at(number * to_step).at(part).store(word, align=1)

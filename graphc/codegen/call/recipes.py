@@ -192,7 +192,7 @@ def _take(writer: _Writer, value: Any, is_static: bool = False) -> int:
     """Write the steps for a value; return the word for its place."""
     if not is_static and not is_nested(value):
         return writer.leaf()
-    place, kind = writer.inner, type(value)
+    place, class_ = writer.inner, type(value)
     writer.inner += 1
     if not is_static and is_pair(value):
         kind = complex if is_python_number(value) else np.ndarray
@@ -209,23 +209,23 @@ def _take(writer: _Writer, value: Any, is_static: bool = False) -> int:
     else:
         keys = [writer.address(key) if how == FIELDS else 0 for key in places]
         words = [*places.values()]
-    writer.steps[number] = [how, place, writer.address(kind), len(words), *keys, *words]
+    writer.steps[number] = [how, place, writer.address(class_), len(words), *keys, *words]
     return -1 - place
 
 
 def _compare(writer: _Writer, place: int, known: Known) -> None:
     """Write the steps that compare an inner value."""
-    kind = writer.address(type(known.value))
+    class_ = writer.address(type(known.value))
     if known.how >= SAME:
-        writer.step(known.how, place, kind, 1, writer.address(known.value), 0)
+        writer.step(known.how, place, class_, 1, writer.address(known.value), 0)
         return
     if known.how == FIELDS:
-        writer.step(SAME, place, kind, 1, writer.address(known.value), 0)
+        writer.step(SAME, place, class_, 1, writer.address(known.value), 0)
     parts = [*known.parts.items()]
     first = writer.inner
     writer.inner += len(parts)
     keys = [writer.address(key) if known.how in (DICT, FIELDS) else 0 for key, _ in parts]
-    writer.step(known.how, place, kind, len(parts), *keys, *(-1 - first - k for k in range(len(parts))))
+    writer.step(known.how, place, class_, len(parts), *keys, *(-1 - first - k for k in range(len(parts))))
     for k, (_, part) in enumerate(parts):
         _compare(writer, first + k, part)
 
@@ -235,22 +235,22 @@ Parts = tuple[int, dict[Any, Any], Collection[Any]]
 
 
 def _compared(value: Any) -> Parts:
-    kind = type(value)
-    if kind is tuple:
+    class_ = type(value)
+    if class_ is tuple:
         return TUPLE, dict(enumerate(value)), ()
-    return BITS if kind is float else EQUAL if kind in EXACT else SAME, {}, ()
+    return BITS if class_ is float else EQUAL if class_ in EXACT else SAME, {}, ()
 
 
 def _parts(tree: Any) -> Parts:
-    kind, registered = type(tree), REGISTERED.get(type(tree))
+    class_, registered = type(tree), REGISTERED.get(type(tree))
     if tree is None:
         return SAME, {}, ()
-    if registered is None and kind is dict:
+    if registered is None and class_ is dict:
         return DICT, {key: tree[key] for key in ordered(tree)}, ()
     if registered is None and isinstance(tree, (tuple, list)):
-        if kind not in (list, tuple) and not (isinstance(tree, tuple) and hasattr(kind, "_fields")):
+        if class_ not in (list, tuple) and not (isinstance(tree, tuple) and hasattr(class_, "_fields")):
             raise UnknownFormError
-        return LIST if kind is list else TUPLE, dict(enumerate(tree)), ()
+        return LIST if class_ is list else TUPLE, dict(enumerate(tree)), ()
     varying, static = _fields(tree, registered)
     return FIELDS, {name: getattr(tree, name) for name in (*varying, *static)}, static
 
@@ -286,16 +286,16 @@ def _put(writer: _Writer, tree: Any) -> int:
     }
     if how == SAME:
         return _constant(writer, tree)
-    kind, words = type(tree), [*places.values()]
+    class_, words = type(tree), [*places.values()]
     if how == DICT:
         return _put_dict(writer, {key: places[key] for key in tree})
     if how == FIELDS:
-        return _put_object(writer, kind, places)
-    if how == TUPLE and kind is not tuple and not _is_plain_tuple(kind):
-        return _put_call(writer, CALLED, kind, [0] * len(words), words)
+        return _put_object(writer, class_, places)
+    if how == TUPLE and class_ is not tuple and not _is_plain_tuple(class_):
+        return _put_call(writer, CALLED, class_, [0] * len(words), words)
     first = 0 if how == LIST else TUPLE_ITEMS
     offsets = [first + 8 * place for place in range(len(words))]
-    return _put_step(writer, how if kind in (list, tuple) else NAMED, writer.address(kind), offsets, words)
+    return _put_step(writer, how if class_ in (list, tuple) else NAMED, writer.address(class_), offsets, words)
 
 
 def _put_dict(writer: _Writer, places: Mapping[Any, int]) -> int:
@@ -307,27 +307,27 @@ def _put_dict(writer: _Writer, places: Mapping[Any, int]) -> int:
     return _put_step(writer, DICT, writer.address(model), offsets, [*places.values()])
 
 
-def _put_object(writer: _Writer, kind: Any, places: Mapping[str, int]) -> int:
+def _put_object(writer: _Writer, class_: Any, places: Mapping[str, int]) -> int:
     names = [*places]
-    if kind in REGISTERED:
-        if not _only_assigns(kind, names):
-            is_begun = is_made_plainly(kind) and type(kind).__call__ is type.__call__
-            how = BEGUN if is_begun and type(kind.__init__) is FunctionType else CALLED
+    if class_ in REGISTERED:
+        if not _only_assigns(class_, names):
+            is_begun = is_made_plainly(class_) and type(class_).__call__ is type.__call__
+            how = BEGUN if is_begun and type(class_.__init__) is FunctionType else CALLED
             keys = [writer.address(tuple(names)), *[0] * len(names)][: len(names)]
-            return _put_call(writer, how, kind, keys, [*places.values()])
-        names = [*kind.__dataclass_fields__]
-    elif not is_made_plainly(kind):
+            return _put_call(writer, how, class_, keys, [*places.values()])
+        names = [*class_.__dataclass_fields__]
+    elif not is_made_plainly(class_):
         raise UnknownFormError
-    offsets = slots_of(kind, names)
+    offsets = slots_of(class_, names)
     keys = [*map(writer.address, names)] if offsets is None else offsets
     words = [places[name] for name in names]
-    return _put_step(writer, FIELDS if offsets is None else SLOTS, writer.address(kind), keys, words)
+    return _put_step(writer, FIELDS if offsets is None else SLOTS, writer.address(class_), keys, words)
 
 
-def _put_call(writer: _Writer, how: int, kind: Any, keys: Sequence[int], words: Sequence[int]) -> int:
+def _put_call(writer: _Writer, how: int, class_: Any, keys: Sequence[int], words: Sequence[int]) -> int:
     if not 0 < len(words) <= MOST_FIELDS:
         raise UnknownFormError
-    return _put_step(writer, how, writer.address(kind), keys, words)
+    return _put_step(writer, how, writer.address(class_), keys, words)
 
 
 def _put_step(writer: _Writer, how: int, first: int, keys: Sequence[int], words: Sequence[int]) -> int:
@@ -339,12 +339,17 @@ def _constant(writer: _Writer, value: Any) -> int:
     return _put_step(writer, CONSTANT, writer.address(value), (), ())
 
 
-def _only_assigns(kind: Any, names: Sequence[str]) -> bool:
+def _only_assigns(class_: Any, names: Sequence[str]) -> bool:
     """True for a dataclass whose constructor is the one that Python has generated, and only assigns these fields."""
-    params, fields = vars(kind).get("__dataclass_params__"), vars(kind).get("__dataclass_fields__", {})
-    if params is None or {*fields} != {*names} or not is_made_plainly(kind) or type(kind).__call__ is not type.__call__:
+    params, fields = vars(class_).get("__dataclass_params__"), vars(class_).get("__dataclass_fields__", {})
+    if (
+        params is None
+        or {*fields} != {*names}
+        or not is_made_plainly(class_)
+        or type(class_).__call__ is not type.__call__
+    ):
         return False
-    if not params.frozen and kind.__setattr__ is not object.__setattr__:
+    if not params.frozen and class_.__setattr__ is not object.__setattr__:
         return False
     dataclasses = import_module("dataclasses")
     known = dataclasses.make_dataclass(
@@ -359,14 +364,14 @@ def _only_assigns(kind: Any, names: Sequence[str]) -> bool:
         ],
         frozen=params.frozen,
     )
-    made, own = known.__init__.__code__, getattr(kind.__init__, "__code__", None)
+    made, own = known.__init__.__code__, getattr(class_.__init__, "__code__", None)
     alike = "co_code", "co_names", "co_consts", "co_varnames", "co_freevars", "co_filename"
     return all(getattr(own, each, None) == getattr(made, each) for each in alike)
 
 
-def _is_plain_tuple(kind: Any) -> bool:
+def _is_plain_tuple(class_: Any) -> bool:
     """True for a class whose constructor is that of a named tuple."""
-    known = namedtuple("known", [f"f{place}" for place in range(len(kind._fields))])  # type: ignore[misc]
-    code, own = getattr(kind.__new__, "__code__", None), known.__new__.__code__
+    known = namedtuple("known", [f"f{place}" for place in range(len(class_._fields))])  # type: ignore[misc]
+    code, own = getattr(class_.__new__, "__code__", None), known.__new__.__code__
     is_own = code is not None and (code.co_code, code.co_filename) == (own.co_code, own.co_filename)
-    return is_own and kind.__init__ is object.__init__
+    return is_own and class_.__init__ is object.__init__

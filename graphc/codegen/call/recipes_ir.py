@@ -129,10 +129,10 @@ def take_apart(code: Code, record: Ptr, args: Ptr, nargs: I64, kwnames: Ptr, lea
 @function("alwaysinline")
 def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, references: Ptr) -> I64:
     """Take a value apart, or compare it. Returns as `take_apart` does."""
-    how, place, kind, length = (step.at(k, I64) for k in range(4))
+    how, place, class_, length = (step.at(k, I64) for k in range(4))
     refuse = code.label("refuse")
     with code.when(how.load(I64) == LOOKED_UP):
-        outside = code.variable(kind.load(Ptr))
+        outside = code.variable(class_.load(Ptr))
         key = step.at(4, Ptr).load(Ptr)
         with code.when(key != NULL):
             outside.value = look_up(record, outside.value, key)
@@ -145,7 +145,7 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
     how_, count = how.load(I64), length.load(I64)
     keys = step.at(4, I64)
     places = keys.at(count, I64)
-    refuse.unless(value.get(layout.OBJECT_TYPE) == kind.load(Ptr))
+    refuse.unless(value.get(layout.OBJECT_TYPE) == class_.load(Ptr))
     with code.when(how_ >= SAME):
         refuse.unless(is_alike(code, record, value, keys.load(Ptr), how_))
         code.ret(I64.of(TAKEN))
@@ -347,11 +347,11 @@ def source(code: Code, place: I64, leaves: Ptr, made: Ptr) -> Ptr:
 def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
     """Make a container of parts, whose references it takes over; null with an exception set."""
     how, count = step.load(I64), step.at(2, I64).load(I64)
-    kind, offsets = step.at(1, Ptr).load(Ptr), step.at(3, I64)
+    class_, offsets = step.at(1, Ptr).load(Ptr), step.at(3, I64)
     places = offsets.at(count, I64)
     with code.when(how == CONSTANT):
-        retain(code, kind)
-        code.ret(kind)
+        retain(code, class_)
+        code.ret(class_)
     with code.when(how == PAIRED):
         part = source(code, places.load(I64), leaves, made)
         parts = part.load(Ptr)
@@ -361,15 +361,15 @@ def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
         code.ret(put_object(code, record, step, leaves, made))
     new = code.variable(NULL)
     with code.when(how == DICT):
-        new.value = copy_dict(record, kind)
+        new.value = copy_dict(record, class_)
     with code.when(how == LIST):
         new.value = new_list(record, count)
     with code.when(how == TUPLE):
         new.value = new_tuple(record, count)
     with code.when(how == NAMED):
-        new.value = kind.get(layout.TYPE_ALLOC).call(Ptr, kind, count)
+        new.value = class_.get(layout.TYPE_ALLOC).call(Ptr, class_, count)
     with code.when(how == SLOTS):
-        new.value = new_object(code, record, kind)
+        new.value = new_object(code, record, class_)
     with code.when(new.value == NULL):
         code.ret(NULL)
     items = code.variable(new.value)
@@ -388,25 +388,25 @@ def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
 
 
 @function("noinline")
-def new_object(code: Code, record: Ptr, kind: Ptr) -> Ptr:
+def new_object(code: Code, record: Ptr, class_: Ptr) -> Ptr:
     """An object of a class, as `object.__new__` makes it; null with an exception set."""
     nothing = new_tuple(record, I64.of(0))
-    new = kind.get(layout.TYPE_NEW).call(Ptr, kind, nothing, NULL)
+    new = class_.get(layout.TYPE_NEW).call(Ptr, class_, nothing, NULL)
     release(code, nothing, record)
     return new
 
 
 @function("noinline")
-def begun(code: Code, record: Ptr, kind: Ptr, given: Ptr, names: Ptr) -> Ptr:
+def begun(code: Code, record: Ptr, class_: Ptr, given: Ptr, names: Ptr) -> Ptr:
     """Call the `__init__` of a class: None, null with an exception set, or another value where only the class itself
     can call it. given: a new object, then the arguments of these names."""
-    begin = attribute(record, kind, word(record, "begin"))
+    begin = attribute(record, class_, word(record, "begin"))
     with code.when(begin == NULL):
         code.ret(NULL)
     with code.when(begin.get(layout.OBJECT_TYPE) != word(record, "function")):
         release(code, begin, record)
-        retain(code, kind)
-        code.ret(kind)
+        retain(code, class_)
+        code.ret(class_)
     answer = call_object(record, begin, given, I64.of(1), names)
     release(code, begin, record)
     return answer
@@ -416,11 +416,11 @@ def begun(code: Code, record: Ptr, kind: Ptr, given: Ptr, names: Ptr) -> Ptr:
 def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
     """`put_step` for an object whose attributes are set, and for a class or its `__init__` that is called."""
     how, count = step.load(I64), step.at(2, I64).load(I64)
-    kind, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
+    class_, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
     places = keys.at(count, I64)
     new = code.variable(NULL)
     with code.when(how != CALLED):
-        new.value = new_object(code, record, kind)
+        new.value = new_object(code, record, class_)
         with code.when(new.value == NULL):
             code.ret(NULL)
     with code.when(how != FIELDS):
@@ -430,7 +430,7 @@ def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Pt
         is_called = code.variable(how == CALLED)
         with code.when(~is_called.value):
             given.store(new.value)
-            answer = begun(code, record, kind, given, names)
+            answer = begun(code, record, class_, given, names)
             with code.when(answer == NULL):
                 release(code, new.value, record)
                 code.ret(NULL)
@@ -439,7 +439,7 @@ def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Pt
                 release(code, new.value, record)
                 is_called.value = Bool.of(True)
         with code.when(is_called.value):
-            new.value = call_object(record, kind, given.at(1, Ptr), (names == NULL).choose(count, I64.of(0)), names)
+            new.value = call_object(record, class_, given.at(1, Ptr), (names == NULL).choose(count, I64.of(0)), names)
         with code.when(new.value == NULL):
             code.ret(NULL)
     with code.count(0, count) as k:

@@ -20,7 +20,7 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided
 
-from graphc.codegen.gemm import DTYPES, Flat, kind_of
+from graphc.codegen.gemm import DTYPES, Flat, parameter_type
 from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
 
 ROUTINES = ("conv", "grouped_conv")
@@ -33,7 +33,7 @@ WORDS = (
 )
 """The arguments, in order."""
 PROTOTYPES: dict[str, tuple[str, ...]] = {
-    f"gc_{routine}_{suffix}": tuple(kind_of(word, dtype) for word in WORDS)
+    f"gc_{routine}_{suffix}": tuple(parameter_type(word, dtype) for word in WORDS)
     for suffix, dtype in DTYPES.items()
     for routine in ROUTINES
 }

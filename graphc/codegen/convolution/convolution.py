@@ -77,7 +77,7 @@ from graphc.ops.conv import MOST_SPATIAL
 @range_function("conv_kernels")
 def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
-    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
+    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
     w = words_of().read(context)
     axes = axes_of(w)
     channels = w["channels_here"]
@@ -93,21 +93,21 @@ def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -
     with code.count(begin, end) as unit:
         begin_, channel = unit // channels * GROUP, unit % channels
         lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
-        panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
+        panel = w["panels"].at(begin_ // width * (w["terms"] * width), element)
         # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
         # to the same places. What is behind the last lane is 0.
         moved = w["outs"] - GROUP
         is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
         with code.when(lanes < GROUP):
-            _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
+            _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, element))
         lane = is_part.choose(moved, begin_)
         lanes = is_part.choose(I64.of(GROUP), lanes)
         with code.when(lanes > 0):
-            source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
+            source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], element)
             with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
                 term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
-                from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
-                to = panel.at(term * width + lane % width, kind)
+                from_ = source.at(first * axes[0].w + second * axes[1].w, element)
+                to = panel.at(term * width + lane % width, element)
                 pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
 
 
@@ -125,32 +125,32 @@ def _clear(
 @range_function("conv_images")
 def images_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies channels of images into zeros: those from begin to end."""
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     w = words_of().read(context)
     axes = axes_of(w)
     lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
     lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
     with code.count(begin, end) as unit:
         n, c = unit // w["channels_here"], unit % w["channels_here"]
-        source = w["source"].at(n * w["x_n"] + c * w["x_c"], kind)
-        target = w["image"].at(n * w["image_n"] + c * w["image_c"], kind)
+        source = w["source"].at(n * w["x_n"] + c * w["x_c"], element)
+        target = w["image"].at(n * w["image_n"] + c * w["image_c"], element)
         with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
             at = [i + lows[0], j + lows[1]]
             is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
             begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
             end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
             first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
-            to = target.at((i * lengths[1] + j) * lengths[2], kind)
-            from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, kind)
+            to = target.at((i * lengths[1] + j) * lengths[2], element)
+            from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, element)
             _fill(code, suffix, to, I64.of(0), first)
             _copy(code, suffix, from_, axes[2].x, to, first, last)
             _fill(code, suffix, to, last, lengths[2])
 
 
 def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     with code.count(begin, end) as place:
-        to.at(place, kind).store(kind.of(0))
+        to.at(place, element).store(element.of(0))
 
 
 def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
@@ -170,12 +170,12 @@ def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, e
 def is_finite(suffix: str) -> Function[..., Bool]:
     """True if the first groups of lanes of rows of panels hold neither NaN nor infinities."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-    kind: Any = vector(own.element, GROUP)
+    register: Any = vector(own.element, GROUP)
 
     def write(code: Code, memory: Ptr, rows: I64, groups: I64) -> Bool:
-        total = code.variable(kind.of(0))
+        total = code.variable(register.of(0))
         with code.count(0, rows, sure=True) as row, code.count(0, groups, sure=True) as group:
-            part = memory.at(row * width + group * GROUP, own.element).load(kind, align=own.align)
+            part = memory.at(row * width + group * GROUP, own.element).load(register, align=own.align)
             total.value = total.value + part * 0.0
         zero = code.variable(total.value.lane(0))
         for lane in range(1, GROUP):
@@ -276,15 +276,15 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
     """Computes the parts of the results from begin to end: some tiles of one panel of lanes each."""
     width = tile_width(suffix)
     w = words_of().read(context)
-    kind, count = ARITHMETIC[suffix].element, rows_of_tile()
+    element, count = ARITHMETIC[suffix].element, rows_of_tile()
     bases, targets = code.local(Ptr, count), code.local(Ptr, count)
     across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
     part = w["height"] * count
     with code.count(begin, end, sure=True) as unit:
         lane, from_ = unit % across * width, unit // across * part
         there = least(code, w["outs"] - lane, I64.of(width))
-        panel = w["panels"].at(lane * w["terms"], kind)
-        target = w["target"].at(lane * w["y_o"], kind)
+        panel = w["panels"].at(lane * w["terms"], element)
+        target = w["target"].at(lane * w["y_o"], element)
         depth = (w["is_sliced"] == 0).choose(I64.of(DEPTH), w["terms"])
         until = least(code, from_ + part, results)
         with code.count(0, w["terms"], depth, sure=True) as term:
@@ -294,7 +294,7 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
                 rows = least(code, until - row, I64.of(count))
                 first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
                 terms = most(code, last - first, I64.of(0))
-                operands = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
+                operands = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, element)
                 more = rows, there, targets, w["y_o"], fresh
                 with code.when(there > lanes_of(suffix)):
                     conv_tile(suffix, 2)(code, *operands, *more)
@@ -307,20 +307,23 @@ def _rows(
     stop: I64,
 ) -> tuple[I64, I64]:  # fmt: skip
     """The places of the numbers of a tile's results, where the results go, and the terms they have."""
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     n, pixel = row // w["pixels"], code.variable(row % w["pixels"])
-    image, result = code.variable(w["image"].at(n * w["image_n"], kind)), code.variable(target.at(n * w["y_n"], kind))
+    image, result = (
+        code.variable(w["image"].at(n * w["image_n"], element)),
+        code.variable(target.at(n * w["y_n"], element)),
+    )
     first, last = code.variable(stop), code.variable(term)
     for number in range(rows_of_tile()):
-        bases.at(number, Ptr).store(image.value.at(w["places"].at(pixel.value, I64).load(I64), kind))
-        targets.at(number, Ptr).store(result.value.at(w["targets"].at(pixel.value, I64).load(I64), kind))
+        bases.at(number, Ptr).store(image.value.at(w["places"].at(pixel.value, I64).load(I64), element))
+        targets.at(number, Ptr).store(result.value.at(w["targets"].at(pixel.value, I64).load(I64), element))
         first.value = least(code, first.value, w["firsts"].at(pixel.value, I64).load(I64))
         last.value = most(code, last.value, w["lasts"].at(pixel.value, I64).load(I64))
         goes_on = rows > number + 1
         following = pixel.value + goes_on.to(I64, signed=False)
         is_next = following == w["pixels"]
-        image.value = image.value.at(is_next.choose(w["image_n"], 0), kind)
-        result.value = result.value.at(is_next.choose(w["y_n"], 0), kind)
+        image.value = image.value.at(is_next.choose(w["image_n"], 0), element)
+        result.value = result.value.at(is_next.choose(w["y_n"], 0), element)
         pixel.value = is_next.choose(I64.of(0), following)
     is_sliced = w["is_sliced"] != 0
     return is_sliced.choose(first.value, term), is_sliced.choose(last.value, stop)
@@ -492,7 +495,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
     elements there, which are as far apart as it takes to meet the next."""
 
     def write(code: Code, context: Ptr) -> None:
-        kind = ARITHMETIC[suffix].element
+        element = ARITHMETIC[suffix].element
         record = words_of()
         words = record.read(context)
         axes = axes_of(words)
@@ -512,7 +515,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
                 }  # fmt: skip
                 record.put(own, {f"{word}_{number}": value for word, value in changed.items()})
                 record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
-                w, y = w.at((left > 0).choose(tap * axis.w, 0), kind), y.at(place * axis.y, kind)
+                w, y = w.at((left > 0).choose(tap * axis.w, 0), element), y.at(place * axis.y, element)
             record.put(own, {"x": x, "w": w, "y": y})
             without_spread(routine, suffix)(code, own)
 

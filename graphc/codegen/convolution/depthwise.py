@@ -87,7 +87,7 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
         taps = _taps(code, third, places)
         bases = [image.at((place * third.stride - third.low) * third.x, own.element) for place in places]
         sums, totals = (
-            [[code.variable(columns.kind.of(0)) for _ in range(registers)] for _ in places] for _ in range(2)
+            [[code.variable(columns.register.of(0)) for _ in range(registers)] for _ in places] for _ in range(2)
         )
         with code.count(0, w["channels"]) as c:
             with code.count(0, first.taps) as i:
@@ -132,7 +132,7 @@ def _add(
     taps: Sequence[tuple[I64, I64]], is_within: Bool,
 ) -> None:  # fmt: skip
     """Adds a line of taps: those that all results have together, then what else each has."""
-    own, lanes = columns.own, columns.kind.lanes
+    own, lanes = columns.own, columns.register.lanes
     begin, end = code.variable(taps[0][0]), code.variable(taps[0][1])
     for first, last in taps[1:]:
         begin.value, end.value = most(code, begin.value, first), least(code, end.value, last)
@@ -162,14 +162,14 @@ def _join(columns: Columns, sums: Sums, totals: Sums) -> None:
     for parts, wholes in zip(sums, totals, strict=True):
         for part, whole in zip(parts, wholes, strict=True):
             whole.value = whole.value.apply(columns.own.join, part.value)
-            part.value = columns.kind.of(0)
+            part.value = columns.register.of(0)
 
 
 def _store(
     code: Code, columns: Columns, totals: Sums, result: Ptr, steps: tuple[I64, I64], rows: I64, there: I64, fresh: I64
 ) -> None:
     """Stores results. steps: how far apart they are along the line, and among groups."""
-    own, lanes = columns.own, columns.kind.lanes
+    own, lanes = columns.own, columns.register.lanes
     (step, group), is_fresh = steps, fresh != 0
     kept = code.local(own.element, lanes * len(totals[0]), align=64)
     done = code.label("done")
@@ -200,33 +200,33 @@ def _store(
 def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Sequence[I64], there: I64, fresh: I64
 ) -> None:  # fmt: skip
     """Results of a panel of groups."""
-    kind, lanes = ARITHMETIC[suffix].element, lanes_of(suffix)
+    element, lanes = ARITHMETIC[suffix].element, lanes_of(suffix)
     y_g = words_of().read(context)["y_g"]
     with code.when(there == tile_width(suffix)):
         group_block(suffix, 2)(code, context, *at, *places, there, fresh)
     with code.otherwise(), code.count(0, there, lanes, sure=True) as lane:
         image, kernel, result = at
-        operands = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * y_g, kind)
+        operands = image.at(lane, element), kernel.at(lane, element), result.at(lane * y_g, element)
         group_block(suffix, 1)(code, context, *operands, *places, least(code, there - lane, I64.of(lanes)), fresh)
 
 
 @range_function("conv_group_lines")
 def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_lines_<t>: the number of a line is that of its image, channel, and places along the first axes."""
-    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
+    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
     w = words_of().read(context)
     first, second, third = axes_of(w)
     with code.count(begin, end, sure=True) as number:
         q, rest = number % second.count, number // second.count
         p, rest = rest % first.count, rest // first.count
         o, n = rest % w["outs"], rest // w["outs"]
-        image, kernel = w["x"].at(n * w["x_n"], kind), w["w"].at(o * w["w_o"], kind)
-        result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], kind)
+        image, kernel = w["x"].at(n * w["x_n"], element), w["w"].at(o * w["w_o"], element)
+        result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], element)
         with (
             code.count(0, third.count, _results(), sure=True) as r,
             code.count(0, w["groups"], width, sure=True) as lane,
         ):
-            at = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * w["y_g"], kind)
+            at = image.at(lane, element), kernel.at(lane, element), result.at(lane * w["y_g"], element)
             there = least(code, w["groups"] - lane, I64.of(width))
             _block(code, suffix, context, at, (p, q, r), there, I64.of(1))
 
@@ -272,15 +272,15 @@ def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64,
     w = words_of().read(context)
     first, second, third = axes_of(w)
     image, kernel, result = at
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     with (
         code.count(0, w["outs"], sure=True) as o,
         code.count(0, first.count, sure=True) as p,
         code.count(0, second.count, sure=True) as q,
         code.count(0, third.count, _results(), sure=True) as r,
     ):
-        here = result.at(o * w["y_o"] + p * first.y + q * second.y, kind)
-        _block(code, suffix, context, (image, kernel.at(o * w["w_o"], kind), here), (p, q, r), there, fresh)
+        here = result.at(o * w["y_o"] + p * first.y + q * second.y, element)
+        _block(code, suffix, context, (image, kernel.at(o * w["w_o"], element), here), (p, q, r), there, fresh)
 
 
 # Copies of operands whose groups do not stand beside each other. ------------------------------------------------------
@@ -308,7 +308,7 @@ def _copy(
     to: Ptr,
 ) -> None:  # fmt: skip
     """Copies the groups of a panel, so that they stand beside each other; those that are missing are 0."""
-    kind, width = ARITHMETIC[suffix].element, tile_width(suffix)
+    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
     *outer, last = sizes
     lines = outer[0]
     for size in outer[1:]:
@@ -317,12 +317,14 @@ def _copy(
     with code.count(0, lines) as line:
         rest, from_ = line, source
         for axis, size in zip(axes[-2::-1], outer[::-1], strict=True):
-            from_ = from_.at(rest % size * w[f"{name}_{axis}"], kind)
+            from_ = from_.at(rest % size * w[f"{name}_{axis}"], element)
             rest = rest // size
         with code.count(0, width, GROUP, sure=True) as lane:
             here = most(code, least(code, there - lane, I64.of(GROUP)), I64.of(0))
-            begins = from_.at((here > 0).choose(lane * group, I64.of(0)), kind)
-            pack(suffix)(code, here, last, begins, group, step, to.at(line * last * width + lane, kind), I64.of(width))
+            begins = from_.at((here > 0).choose(lane * group, I64.of(0)), element)
+            pack(suffix)(
+                code, here, last, begins, group, step, to.at(line * last * width + lane, element), I64.of(width)
+            )
 
 
 # --- conv lines -------------------------------------------------------------------------------------------------------
@@ -355,7 +357,7 @@ def line(suffix: str, registers: int) -> Function[..., None]:
                 Columns(suffix, lanes, first_lanes((count > number * lanes).choose(count - number * lanes, 0), lanes))
                 for number in range(registers)
             ]
-        sums = [code.variable(part.kind.of(0)) for part in parts]
+        sums = [code.variable(part.register.of(0)) for part in parts]
         with code.count(0, terms) as term:
             offset = offsets.at(term, I64).load(I64)
             number = kernel.at(term * width, own.element).load(own.element).spread(lanes)
@@ -375,16 +377,16 @@ def line(suffix: str, registers: int) -> Function[..., None]:
 def lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_lines_<t>."""
     w: dict[str, Any] = words_of().read(context)
-    kind, lanes, length = ARITHMETIC[suffix].element, lanes_of(suffix), axes_of(w)[2].count
+    element, lanes, length = ARITHMETIC[suffix].element, lanes_of(suffix), axes_of(w)[2].count
     lines = w["pixels"] // length
     with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
         n, pixel = number // lines, number % lines * length
-        image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), kind)
-        result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), kind)
-        kernel = w["panels"].at(lane, kind)
+        image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), element)
+        result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), element)
+        kernel = w["panels"].at(lane, element)
         with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
             left = length - first
-            operands = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
+            operands = w["terms"], image.at(first, element), w["offsets"], kernel, left, result.at(first, element)
             with code.when(left > lanes):
                 line(suffix, LINE_REGISTERS)(code, *operands, w["is_fresh"])
             with code.otherwise():
@@ -419,22 +421,22 @@ def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
 @range_function("conv_dots")
 def dots_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_dots_<t>: the number of a line is that of its image, group, channel, and places along the first axes."""
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     w = words_of().read(context)
     axes = axes_of(w)
     last = axes[-1]
     with code.count(begin, end) as number:
         place = place_of_line(code, number, w, axes)
-        image = address_of(w, "x", place, "ng", kind)
-        kernel = address_of(w, "w", place, "go", kind)
-        result = address_of(w, "y", place, "ngo01", kind)
+        image = address_of(w, "x", place, "ng", element)
+        kernel = address_of(w, "w", place, "go", element)
+        result = address_of(w, "y", place, "ngo01", element)
         with code.count(0, last.count) as p:
-            total = code.variable(kind.of(0))
+            total = code.variable(element.of(0))
             with code.count(0, w["channels"]) as c:
-                here = image.at(c * w["x_c"], kind), kernel.at(c * w["w_c"], kind)
+                here = image.at(c * w["x_c"], element), kernel.at(c * w["w_c"], element)
                 part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
                 total.value = total.value.apply(ARITHMETIC[suffix].join, part)
-            result.at(p * last.y, kind).store(total.value)
+            result.at(p * last.y, element).store(total.value)
 
 
 def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Ptr, kernel: Ptr) -> Any:

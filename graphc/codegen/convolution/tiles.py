@@ -96,11 +96,11 @@ def place_of_line(code: Code, number: I64, words: Mapping[str, Any], axes: Seque
     return place
 
 
-def address_of(words: Mapping[str, Any], name: str, place: Mapping[str, I64], parts: str, kind: Any) -> Ptr:
+def address_of(words: Mapping[str, Any], name: str, place: Mapping[str, I64], parts: str, element: Any) -> Ptr:
     """Return the address in the operand `name` of the element at these parts of a place."""
     at: Ptr = words[name]
     for part in parts:
-        at = at.at(place[part] * words[f"{name}_{part}"], kind)
+        at = at.at(place[part] * words[f"{name}_{part}"], element)
     return at
 
 
@@ -215,7 +215,7 @@ def tile_width(suffix: str) -> int:
 def conv_tile(suffix: str, registers: int) -> Function[..., None]:
     """conv_tile_<registers>_<t>."""
     own, lanes, count = ARITHMETIC[suffix], lanes_of(suffix), rows_of_tile()
-    kind: Any = vector(own.element, lanes)
+    register: Any = vector(own.element, lanes)
 
     @function("noinline optsize", name=f"conv_tile_{registers}_{suffix}")
     def write(
@@ -230,7 +230,7 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
         step: I64,
         fresh: I64,
     ) -> None:
-        sums = [[code.variable(kind.of(0)) for _ in range(registers)] for _ in range(count)]
+        sums = [[code.variable(register.of(0)) for _ in range(registers)] for _ in range(count)]
         bases = [images.at(row, Ptr).load(Ptr) for row in range(count)]
         with code.when(terms > 0):
             _multiply(code, own, sums, bases, terms, offsets, kernels, tile_width(suffix))
@@ -266,15 +266,15 @@ def _multiply(
 ) -> None:
     """Adds the terms, one row of the kernels after the other."""
     offset_at, kernel_at, left = code.variable(offsets), code.variable(kernels), code.variable(terms)
-    kind = sums[0][0].kind
+    register = sums[0][0].type_
     with code.loop() as iteration:
         offset = offset_at.value.load(I64)
         parts = [
-            kernel_at.value.at(number * kind.lanes, own.element).load(kind, align=own.align)
+            kernel_at.value.at(number * register.lanes, own.element).load(register, align=own.align)
             for number in range(len(sums[0]))
         ]
         for base, row in zip(bases, sums, strict=True):
-            number = base.at(offset, own.element).load(own.element).spread(kind.lanes)
+            number = base.at(offset, own.element).load(own.element).spread(register.lanes)
             for total, part in zip(row, parts, strict=True):
                 total.value = total.value.apply(own.plus, number.apply(own.times, part))
         offset_at.value = offset_at.value.at(1, I64)
@@ -304,7 +304,7 @@ def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: 
 def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step: I64, *, fresh: bool) -> None:
     """Stores the sums of each lane beside each other."""
     side = SEGMENT // own.align
-    kind: Any = vector(own.element, side)
+    several: Any = vector(own.element, side)
     done = code.label("done")
     for register in range(len(sums[0])):
         groups = [
@@ -322,7 +322,7 @@ def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step:
                 part = whole.pick(whole, range(first, first + side))
                 here = at.at(position * side, own.element)
                 if not fresh:
-                    part = here.load(kind, align=own.align).apply(own.join, part)
+                    part = here.load(several, align=own.align).apply(own.join, part)
                 here.store(part, align=own.align)
     code.place(done)
 

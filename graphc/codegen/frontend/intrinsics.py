@@ -81,20 +81,20 @@ def promote(dtypes: tuple[str, ...]) -> str:
     return dtype
 
 
-def _alike(dtypes: tuple[str, ...], count: int, kinds: tuple[str, ...]) -> str:
+def _alike(dtypes: tuple[str, ...], count: int, allowed: tuple[str, ...]) -> str:
     if len(dtypes) != count:
         raise InferenceError(f"takes {count} operands, not {len(dtypes)}")
     dtype = promote(dtypes)
-    if dtype not in kinds:
+    if dtype not in allowed:
         raise InferenceError(f"takes no {dtype}")
     return dtype
 
 
-def _same(count: int, kinds: tuple[str, ...], result: str = "") -> Infer:
+def _same(count: int, allowed: tuple[str, ...], result: str = "") -> Infer:
     """Operands of one dtype, which the result has too unless another is named."""
 
     def infer(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-        dtype = _alike(dtypes, count, kinds)
+        dtype = _alike(dtypes, count, allowed)
         return (dtype,) * count, result or dtype
 
     return infer
@@ -258,8 +258,8 @@ def _to_infinity(relation: str) -> values.Emit:
 
 
 def _signbit(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:
-    kind = ir.IntType(32 if dtype == "float32" else 64)
-    return builder.icmp_signed("<", builder.bitcast(args[0], kind), ir.Constant(kind, 0))
+    type_ = ir.IntType(32 if dtype == "float32" else 64)
+    return builder.icmp_signed("<", builder.bitcast(args[0], type_), ir.Constant(type_, 0))
 
 
 def _sum_error(builder: values.Builder, dtype: str, args: Sequence[values.Value]) -> values.Value:

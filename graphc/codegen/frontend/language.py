@@ -63,13 +63,13 @@ def _elementwise(function: Callable[[float], float]) -> Function:
     """A function of Python's math module on a NumPy float, NaN outside its domain and infinite at a pole."""
 
     def call(x: Scalar) -> Scalar:
-        kind = type(x) if isinstance(x, np.floating) else np.float64
+        type_ = type(x) if isinstance(x, np.floating) else np.float64
         try:
-            return kind(function(float(x)))
+            return type_(function(float(x)))
         except ValueError:
-            return kind(math.inf if math.isfinite(x) else math.nan)
+            return type_(math.inf if math.isfinite(x) else math.nan)
         except OverflowError:
-            return kind(math.inf)
+            return type_(math.inf)
 
     call.__name__ = function.__name__
     return _quiet(call)
@@ -92,25 +92,25 @@ def _alike(x: Scalar, y: Scalar) -> type[np.generic]:
 @_quiet
 def select(c: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """a where c, else b; both are computed."""
-    kind = _alike(a, b)
-    return kind(a) if c else kind(b)
+    type_ = _alike(a, b)
+    return type_(a) if c else type_(b)
 
 
 @_quiet
 def ipow(a: Scalar, b: Scalar) -> Scalar:
     """a ** b of integers, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
-    kind = _alike(a, b)
+    type_ = _alike(a, b)
     if b < 0:
-        return kind(1 if a == 1 else (-1 if b % 2 else 1) if a == -1 else 0)
-    modulus = 1 << (8 * kind().itemsize)
-    return np.array(pow(int(a), int(b), modulus), dtype=np.uint64).astype(kind)[()]
+        return type_(1 if a == 1 else (-1 if b % 2 else 1) if a == -1 else 0)
+    modulus = 1 << (8 * type_().itemsize)
+    return np.array(pow(int(a), int(b), modulus), dtype=np.uint64).astype(type_)[()]
 
 
 @_quiet
 def pow_(a: Scalar, b: Scalar) -> Scalar:
     """a ** b of floats, as np.power gives it for arrays: its short cut for a scalar 0.5 is wrong at -inf."""
-    kind = _alike(a, b)
-    return np.power(np.array([a, a], kind), np.array([b, b], kind))[0]
+    type_ = _alike(a, b)
+    return np.power(np.array([a, a], type_), np.array([b, b], type_))[0]
 
 
 @_quiet

@@ -110,9 +110,9 @@ class NativeConvention:
     def decorate_function(
         self, function: llvm.Function, args: Sequence[str], argtypes: Sequence[types.Type], noalias: bool = False
     ) -> None:
-        for arg, name, kind in zip(function.args, args, argtypes, strict=True):
+        for arg, name, type_ in zip(function.args, args, argtypes, strict=True):
             arg.name = name
-            if noalias and isinstance(kind, types.CPointer):
+            if noalias and isinstance(type_, types.CPointer):
                 arg.add_attribute("noalias")
                 # LLVM would look for a proof at every call that passes it on.
                 arg.add_attribute("nonnull")
@@ -124,8 +124,8 @@ class NativeConvention:
         self, builder: Builder, argtypes: Sequence[types.Type], function: llvm.Function
     ) -> list[Value]:
         return [
-            self.context.get_argument_value(builder, kind, arg)
-            for kind, arg in zip(argtypes, function.args, strict=True)
+            self.context.get_argument_value(builder, type_, arg)
+            for type_, arg in zip(argtypes, function.args, strict=True)
         ]
 
     def init_call_helper(self, builder: Builder) -> None:
@@ -325,8 +325,8 @@ class KernelLowering(lowering.Lower):
         context, native = self.context, self.fndesc.calltypes[expr]
         operator = context.typing_context.resolve_value_type(op)
         loaded = [self.loadvar(operand.name) for operand in (expr.lhs, expr.rhs)]
-        kinds = [self.typeof(operand.name) for operand in (expr.lhs, expr.rhs)]
-        args = [context.cast(self.builder, *each) for each in zip(loaded, kinds, native.args, strict=True)]
+        own = [self.typeof(operand.name) for operand in (expr.lhs, expr.rhs)]
+        args = [context.cast(self.builder, *each) for each in zip(loaded, own, native.args, strict=True)]
         own = operator.get_call_type(context.typing_context, native.args, {})
         result = context.get_function(operator, own)(self.builder, args)
         return context.cast(self.builder, result, native.return_type, resty)
@@ -534,7 +534,7 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
         return
     texts = {name: str(each) for name, each in module.globals.items()}
     named = {name: re.findall('@"([^"]+)"', text) for name, text in texts.items()}
-    kinds = {each.name: each.get_declaration() for each in module.get_identified_types().values()}
+    structs = {each.name: each.get_declaration() for each in module.get_identified_types().values()}
 
     def with_called(functions: Sequence[llvm.Function]) -> dict[str, str]:
         """The texts of functions and of what they name, by name: defined where it is internal, else declared."""
@@ -554,10 +554,10 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
     for functions in groups:
         definitions = with_called(functions)
         calls = parts_called(each for each in module.functions if each.name in definitions)
-        ir = "\n".join((*kinds.values(), *definitions.values(), *map(str, module.metadata)))
+        ir = "\n".join((*structs.values(), *definitions.values(), *map(str, module.metadata)))
         is_straight = not any(map(has_loops, functions))
         yield Module(ir, tuple(calls), not left or functions is others, is_straight)
-    rare |= kinds if once else {}
+    rare |= structs if once else {}
     for name, text in with_called(once).items():
         if name not in rare or text.startswith("define"):
             rare[name] = text
@@ -661,8 +661,8 @@ def _infer_types(
 ) -> tuple[Any, Any]:
     inference = Inference(typing_context, kernel_ir, _NoWarnings())
     with typing_context.callstack.register(target_context.target, inference, kernel_ir.func_id, arguments):
-        for position, (name, kind) in enumerate(zip(kernel_ir.arg_names, arguments, strict=True)):
-            inference.seed_argument(name, position, kind)
+        for position, (name, type_) in enumerate(zip(kernel_ir.arg_names, arguments, strict=True)):
+            inference.seed_argument(name, position, type_)
         inference.seed_return(returns)
         inference.build_constraint()
         inference.propagate()

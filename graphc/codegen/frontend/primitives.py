@@ -99,16 +99,16 @@ _DTYPES: dict[types.Type, str] = {scalar: dtype for dtype, scalar in SCALARS.ite
 _RESULTS = SCALARS | {"int": types.int64, "float": LITERAL_FLOAT}
 
 
-def dtype_of(kind: types.Type) -> str:
+def dtype_of(type_: types.Type) -> str:
     """The dtype of a numba type, "int" or "float" for a literal; raises InferenceError for any other type."""
-    dtype = _DTYPES.get(kind)
+    dtype = _DTYPES.get(type_)
     if dtype is not None:
         return dtype
-    if isinstance(kind, types.BooleanLiteral):
+    if isinstance(type_, types.BooleanLiteral):
         return "bool"
-    if isinstance(kind, types.IntegerLiteral):
-        return "uint64" if kind.literal_value > 2**63 - 1 else "int"
-    raise InferenceError(f"{kind} is not a scalar")
+    if isinstance(type_, types.IntegerLiteral):
+        return "uint64" if type_.literal_value > 2**63 - 1 else "int"
+    raise InferenceError(f"{type_} is not a scalar")
 
 
 def numba_type(token: str) -> types.Type:
@@ -352,7 +352,7 @@ class Stream(NamedTuple):
 
 def stream_of(operands: Sequence[types.Type]) -> Stream | None:
     """The marked operands of a launch; raises InferenceError where they are not one of each."""
-    marks = [(place, kind.fills) for place, kind in enumerate(operands) if isinstance(kind, Streamed)]
+    marks = [(place, each.fills) for place, each in enumerate(operands) if isinstance(each, Streamed)]
     if not marks:
         return None
     places = {fills: place for place, fills in marks}
@@ -375,7 +375,7 @@ class Parallel(Primitive):
         plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
         callee = args[0].infer(tuple(plain))
         operands = (
-            arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], callee.args[2:], strict=True)
+            arg if isinstance(arg, Streamed) else type_ for arg, type_ in zip(args[3:], callee.args[2:], strict=True)
         )
         return signature(types.none, args[0], types.int64, types.int64, *operands)
 
@@ -419,13 +419,13 @@ def define_launch(module: llvm.Module, callee: NativeCall, stream: Stream | None
         pointer_to_bytes(builder, value) for value in (define_chunk(module, callee), words, declare_settings(module))
     )
     pointer = "int8*"
-    kind = (pointer, pointer, "int64", "int64", pointer)
+    params = (pointer, pointer, "int64", "int64", pointer)
     launched = [body, context, count, size, settings]
     if stream is None:
-        builder.call(declare(module, Prototype(PARALLEL, kind, "void")), launched)
+        builder.call(declare(module, Prototype(PARALLEL, params, "void")), launched)
     else:
         described = describe_stream(builder, words, stream)
-        builder.call(declare(module, Prototype(STREAM, (*kind, pointer), "void")), [*launched, described])
+        builder.call(declare(module, Prototype(STREAM, (*params, pointer), "void")), [*launched, described])
     builder.ret_void()
     return function
 
@@ -456,8 +456,8 @@ def operand_struct(module: llvm.Module, callee: NativeCall) -> llvm.IdentifiedSt
     if struct.is_opaque:
         struct.set_body(
             *(
-                llvm.IntType(1) if kind == types.boolean else native_type(token)
-                for kind, token in zip(callee.native.args[2:], callee.prototype.args[2:], strict=True)
+                llvm.IntType(1) if type_ == types.boolean else native_type(token)
+                for type_, token in zip(callee.native.args[2:], callee.prototype.args[2:], strict=True)
             )
         )
     return struct
@@ -511,8 +511,8 @@ def declare(module: llvm.Module, prototype: Prototype) -> llvm.Function:
 def native_type(token: str) -> llvm.Type:
     """The LLVM type of a prototype's token in memory and in a call."""
     name = token.rstrip("*")
-    kind = llvm.IntType(8) if name == "bool" else llvm_type(name)
-    return kind.as_pointer() if token.endswith("*") else kind
+    type_ = llvm.IntType(8) if name == "bool" else llvm_type(name)
+    return type_.as_pointer() if token.endswith("*") else type_
 
 
 PRIMITIVES: dict[Any, Primitive] = {symbol: ScalarCall(row) for symbol, row in OPERATORS.items()} | {
@@ -535,18 +535,18 @@ NAMES: dict[str, Primitive] = {name: ScalarCall(intrinsic) for name, intrinsic i
 }
 
 
-def _register(kind: type[types.Type], type_of: Callable[[Any, Any], llvm.Type]) -> None:
+def _register(type_: type[types.Type], type_of: Callable[[Any, Any], llvm.Type]) -> None:
     """Say of which LLVM type the values of a type are."""
 
     class Model(PrimitiveModel):
         def __init__(self, manager: Any, fe_type: types.Type) -> None:
             super().__init__(manager, fe_type, type_of(manager, fe_type))
 
-    register_default(kind)(Model)
+    register_default(type_)(Model)
 
 
-_register(LiteralFloat, lambda manager, kind: llvm.DoubleType())
-_register(Counter, lambda manager, kind: _COUNTER_STATE.as_pointer() if kind.running else _COUNTER_STATE)
-_register(Streamed, lambda manager, kind: manager.lookup(kind.pointer).get_value_type())
-for _kind in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Mark, Truth, Range, Start, Advanced, NativeCall):
-    _register(_kind, lambda manager, kind: NULL.type)  # a value that exists only at compile time: a null pointer
+_register(LiteralFloat, lambda manager, type_: llvm.DoubleType())
+_register(Counter, lambda manager, type_: _COUNTER_STATE.as_pointer() if type_.running else _COUNTER_STATE)
+_register(Streamed, lambda manager, type_: manager.lookup(type_.pointer).get_value_type())
+for _constant in (ScalarCall, Load, Store, Advance, Chunk, Parallel, Mark, Truth, Range, Start, Advanced, NativeCall):
+    _register(_constant, lambda manager, type_: NULL.type)  # a value that exists only at compile time: a null pointer

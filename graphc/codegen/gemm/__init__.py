@@ -241,7 +241,7 @@ ARGUMENTS = {
 """The arguments of each routine, in order."""
 
 
-def kind_of(argument: str, dtype: str) -> str:
+def parameter_type(argument: str, dtype: str) -> str:
     """The type of an argument, by its name."""
     if argument in ("alpha", "beta"):
         return dtype
@@ -249,7 +249,7 @@ def kind_of(argument: str, dtype: str) -> str:
 
 
 PROTOTYPES: dict[str, tuple[str, ...]] = {
-    f"gc_{routine}_{suffix}": tuple(kind_of(argument, dtype) for argument in arguments.split())
+    f"gc_{routine}_{suffix}": tuple(parameter_type(argument, dtype) for argument in arguments.split())
     for suffix, dtype in DTYPES.items()
     for routine, arguments in ARGUMENTS.items()
 }

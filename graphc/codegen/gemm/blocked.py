@@ -180,9 +180,9 @@ def give_back(code: Code, suffix: str) -> None:
 
 
 def words_of(suffix: str) -> tiles.Words:
-    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element)
-    kinds |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), Ptr)
-    return tiles.Words({name: kinds.get(name, I64) for name in WORDS})
+    types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element)
+    types |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), Ptr)
+    return tiles.Words({name: types.get(name, I64) for name in WORDS})
 
 
 @tiles.element_function("pack_range", "")
@@ -202,9 +202,9 @@ def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
 
 def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
     """A tile of c, of a panel of a and one of b, whole: by as many rows at a time as registers hold sums of."""
-    rows, kind = limits().tile_rows, tiles.ARITHMETIC[suffix].element
+    rows, element = limits().tile_rows, tiles.ARITHMETIC[suffix].element
     for first in range(0, tiles.GROUP, rows):
-        a, c = (each.part(I64.of(first), 0, kind) if first else each for each in (product.a, product.c))
+        a, c = (each.part(I64.of(first), 0, element) if first else each for each in (product.a, product.c))
         tiles.tile(rows, 2 * tiles.lanes_of(suffix), suffix)(
             code, *tiles.arguments(replace(product, a=a, c=c), tiles.TILE)
         )
@@ -231,7 +231,7 @@ def edge(code: Code, suffix: str, p: tiles.Product, rows: I64, columns: I64) -> 
 @tiles.element_function("multiply_blocks", "")
 def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the blocks of c from begin to end."""
-    kind, columns = tiles.ARITHMETIC[suffix].element, 2 * tiles.lanes_of(suffix)
+    element, columns = tiles.ARITHMETIC[suffix].element, 2 * tiles.lanes_of(suffix)
     w = words_of(suffix).read(context)
     a_count, b_count = tiles.panels(w["m"], tiles.GROUP), tiles.panels(w["n"], columns)
     with code.count(begin, end, sure=True) as block:
@@ -240,35 +240,35 @@ def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64)
         p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
         with code.loop() as iteration:
             depth = tiles.least(code, w["k"] - p.value, w["depth"])
-            a_packed = w["a_panels"].at(p.value * (a_count * tiles.GROUP), kind)
-            b_packed = w["b_panels"].at(p.value * (b_count * columns), kind)
-            a_there = w["a"].at(p.value * w["a_col"], kind)
-            b_there = w["b"].at(p.value * w["b_row"], kind)
+            a_packed = w["a_panels"].at(p.value * (a_count * tiles.GROUP), element)
+            b_packed = w["b_panels"].at(p.value * (b_count * columns), element)
+            a_there = w["a"].at(p.value * w["a_col"], element)
+            b_there = w["b"].at(p.value * w["b_row"], element)
             with code.count(left, right, sure=True) as j:
                 column = j * columns
                 is_packed = j >= w["b_first"]
-                b_panel = is_packed.choose(b_packed.at(j * (depth * columns), kind), b_there.at(column, kind))
+                b_panel = is_packed.choose(b_packed.at(j * (depth * columns), element), b_there.at(column, element))
                 b = tiles.Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
                 there = tiles.least(code, w["n"] - column, I64.of(columns))
                 is_whole = (there == columns) & (w["c_col"] == 1)
-                c_column = w["c"].at(column * w["c_col"], kind)
+                c_column = w["c"].at(column * w["c_col"], element)
                 above = column - w["diagonal"]
                 with code.count(top, bottom, sure=True) as i:
                     row = i * tiles.GROUP
                     with code.when(row + tiles.GROUP > above):  # else it is wholly above the diagonal
                         in_panel = i >= w["a_first"]
-                        packed = a_packed.at(i * (depth * tiles.GROUP), kind)
-                        a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], kind))
+                        packed = a_packed.at(i * (depth * tiles.GROUP), element)
+                        a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], element))
                         steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(tiles.GROUP), w["a_col"])
                         rows = tiles.least(code, w["m"] - row, I64.of(tiles.GROUP))
-                        c = tiles.Matrix(c_column.at(row * w["c_row"], kind), w["c_row"], w["c_col"])
+                        c = tiles.Matrix(c_column.at(row * w["c_row"], element), w["c_row"], w["c_col"])
                         a = tiles.Matrix(a_panel, *steps)
                         part = tiles.Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
                         with code.when(is_whole & (rows == tiles.GROUP)):
                             panel_tile(code, suffix, part)
                         with code.otherwise():
                             edge(suffix)(code, *tiles.arguments(part, ("m", "n", "b_col")), rows, there)
-            factor.value = kind.of(1)
+            factor.value = element.of(1)
             p.value = p.value.apply("add nsw", depth)
             iteration.leave.unless(p.value < w["k"])
 

@@ -242,16 +242,16 @@ def symmetric(
 @tiles.element_function("mirror", "noinline")
 def mirror(code: Code, suffix: str, m: I64, c: NoAlias, c_row: I64) -> None:
     """Copies the triangle below the diagonal to that above it, block by block."""
-    kind = tiles.ARITHMETIC[suffix].element
+    element = tiles.ARITHMETIC[suffix].element
     with code.count(0, m, MIRRORED, sure=True) as row:
         below = row.apply("add nsw", MIRRORED)
         end = below.minimum(m)
         with code.count(0, end, MIRRORED, sure=True) as column:
             beside = column.apply("add nsw", MIRRORED)
             with code.count(row, end, sure=True) as i:
-                source, target = c.at(i * c_row, kind), c.at(i, kind)
+                source, target = c.at(i * c_row, element), c.at(i, element)
                 with code.count(column, beside.minimum(i)) as j:
-                    target.at(j * c_row, kind).store(source.at(j, kind).load(kind))
+                    target.at(j * c_row, element).store(source.at(j, element).load(element))
 
 
 # Products with a vector. ----------------------------------------------------------------------------------------------

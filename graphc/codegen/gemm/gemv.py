@@ -55,14 +55,14 @@ most = external("llvm.smax.i64", I64, I64, I64)
 def rows(count: int, suffix: str) -> Function[..., Any]:
     """dots_of_rows: 1 or 4 of them, as a vector. Each element of x is loaded once for all."""
     own, lanes, parts = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), SUMS[has_avx512()]
-    kind, width = vector(own.element, lanes), lanes * parts
+    register, width = vector(own.element, lanes), lanes * parts
 
     def write(code: Code, n: I64, a: NoAlias, a_row: I64, x: NoAlias) -> Any:
         whole, vectors = n - n % width, n - n % lanes
         streams = [a.at(a_row * row, own.element) for row in range(count)]
-        totals = [code.variable(kind.of(0)) for _ in streams]
+        totals = [code.variable(register.of(0)) for _ in streams]
         with code.when(whole > 0):
-            sums = [[code.variable(kind.of(0)) for _ in streams] for _ in range(parts)]
+            sums = [[code.variable(register.of(0)) for _ in streams] for _ in range(parts)]
             with code.count(0, whole, width, sure=True) as j:
                 for stream in streams:
                     ask(code, stream.at(j, own.element), width * own.align)
@@ -148,14 +148,14 @@ def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alp
 def short(vectors: int, suffix: str) -> Function[..., None]:
     """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    kind, count = vector(own.element, lanes), SHORT_SUMS // vectors
+    register, count = vector(own.element, lanes), SHORT_SUMS // vectors
 
     def write(
         code: Code, m: I64, n: I64, alpha: Any, a: NoAlias, a_col: I64, x: NoAlias, x_step: I64, y: NoAlias
     ) -> None:
         parts = [within(code, m, I64.of(place * lanes), suffix) for place in range(vectors)]
         whole = n - n % count
-        sums = [[code.variable(kind.of(0)) for _ in parts] for _ in range(count)]
+        sums = [[code.variable(register.of(0)) for _ in parts] for _ in range(count)]
 
         def add(column: I64, totals: Sequence[Variable[Any]]) -> None:
             factor = x.at(column * x_step, own.element).load(own.element).spread(lanes)
@@ -298,8 +298,8 @@ def vector_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys("axy", NoAlias)
-            params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
+            types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys("axy", NoAlias)
+            params = {word: (types | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
 
             def write(code: Code, *values: Any) -> Any:
                 word = dict.fromkeys(("a_row", "a_col", "x_step", "y_step"), I64.of(1))
@@ -353,7 +353,7 @@ def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
 def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
     own = tiles.ARITHMETIC[suffix]
-    kind = vector(own.element, ROWS)
+    register = vector(own.element, ROWS)
     is_fresh = p.beta.compare(own.equal, 0)
     factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
     i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
@@ -363,7 +363,7 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
         sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.element), p.a_row, p.x)
         value = code.variable(sums.apply(own.scale, factor))
         with code.when(~is_fresh):
-            kept = at.load(kind, align=own.align).apply(own.scale, keep)
+            kept = at.load(register, align=own.align).apply(own.scale, keep)
             value.value = value.value.apply(own.join, kept)
         at.store(value.value, align=own.align)
         i.value = i.value.apply("add nsw", ROWS)
@@ -375,7 +375,7 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
 def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    kind = vector(own.element, lanes)
+    register = vector(own.element, lanes)
     with code.when(beta.compare(own.equal, 0)):
         set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
         code.ret()
@@ -384,7 +384,7 @@ def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     whole, keep = m - m % lanes, beta.spread(lanes)
     with code.count(0, whole, lanes) as i:
         at = y.at(i, own.element)
-        at.store(at.load(kind, align=own.align).apply(own.scale, keep), align=own.align)
+        at.store(at.load(register, align=own.align).apply(own.scale, keep), align=own.align)
     with code.count(whole, m) as i:
         at = y.at(i, own.element)
         at.store(at.load(own.element).apply(own.scale, beta))
@@ -424,14 +424,14 @@ def piece(code: Code, suffix: str, p: VectorProduct) -> None:
 
 
 def context_of(suffix: str) -> tiles.Words:
-    kinds = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys(("a", "x", "y"), Ptr)
-    return tiles.Words({name: kinds.get(name, I64) for name in PIECES})
+    types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys(("a", "x", "y"), Ptr)
+    return tiles.Words({name: types.get(name, I64) for name in PIECES})
 
 
 @tiles.element_function("pieces", "noinline optsize")
 def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The pieces from begin to end, those of the first part first."""
-    kind = tiles.ARITHMETIC[suffix].element
+    element = tiles.ARITHMETIC[suffix].element
     p = context_of(suffix).read(context)
     pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
     y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
@@ -440,8 +440,8 @@ def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> No
         i, j = task % pieces * height, part * length
         i_left, j_left = told.m - i, told.n - j
         m, n = i_left.minimum(height), j_left.minimum(length)
-        a, x = told.a.at(i * told.a_row + j * told.a_col, kind), told.x.at(j * told.x_step, kind)
-        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, kind))
+        a, x = told.a.at(i * told.a_row + j * told.a_col, element), told.x.at(j * told.x_step, element)
+        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, element))
         here.call(code, piece(suffix))
 
 
@@ -525,12 +525,12 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("vector", attributes="alwaysinline")
 def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0."""
-    kind = tiles.ARITHMETIC[suffix].element
+    element = tiles.ARITHMETIC[suffix].element
     # Rows and columns that are contiguous backwards, from their other ends.
     is_back, is_up = p.a_col == -1, p.a_row == -1
     column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)
-    a = p.a.at(row * p.a_row + column * p.a_col, kind)
-    x, y = p.x.at(column * p.x_step, kind), p.y.at(row * p.y_step, kind)
+    a = p.a.at(row * p.a_row + column * p.a_col, element)
+    x, y = p.x.at(column * p.x_step, element), p.y.at(row * p.y_step, element)
     one = I64.of(1)
     # Steps between no two elements do not count.
     a_row = (p.m == 1).choose(I64.of(0), is_up.choose(one, p.a_row))

@@ -75,8 +75,8 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
         lefts = [p.a.at.at(p.a.row * row, own.element) for row in range(rows)]
         rights = [p.b.at.at(p.b.column * column, own.element) for column in range(columns)]
         whole, vectors = p.k - p.k % (phases * lanes), p.k - p.k % lanes
-        kind = Columns(suffix, lanes).kind
-        sums = [[[code.variable(kind.of(0)) for _ in lefts] for _ in rights] for _ in range(phases)]
+        register = Columns(suffix, lanes).register
+        sums = [[[code.variable(register.of(0)) for _ in lefts] for _ in rights] for _ in range(phases)]
 
         def add(place: I64, totals: Sequence[Sequence[Variable[Any]]], part: Columns) -> None:
             factors = [part.read(code, right.at(place, own.element)) for right in rights]
@@ -112,12 +112,12 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"inner_{rows}", ("m", "a_col", "b_row"))
     def write(code: Code, suffix: str, p: Product) -> None:
-        kind, j = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+        element, j = ARITHMETIC[suffix].element, code.variable(I64.of(0))
         for columns in COLUMNS[has_avx512()]:
             end = p.n - (columns - 1)
             with code.loop() as iteration:
                 iteration.leave.unless(j.value < end)
-                here = replace(p, b=p.b.part(0, j.value, kind), c=p.c.part(0, j.value, kind))
+                here = replace(p, b=p.b.part(0, j.value, element), c=p.c.part(0, j.value, element))
                 block(rows, columns, suffix)(code, *arguments(here, WITHOUT))
                 j.value = j.value.apply("add nsw", columns)
 
@@ -127,12 +127,12 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 @product_function("inner_products", ("a_col", "b_row"))
 def inner_products(code: Code, suffix: str, p: Product) -> None:
     """The product where rows of a and columns of b are contiguous."""
-    kind, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+    element, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
     for rows in INNER_ROWS:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
             iteration.leave.unless(i.value < end)
-            here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
+            here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
             row_blocks(rows, suffix)(code, *arguments(here, ("m", "a_col", "b_row")))
             i.value = i.value.apply("add nsw", rows)
 
@@ -156,25 +156,27 @@ def is_along(p: Product, suffix: str) -> Bool:
 def along(code: Code, suffix: str, p: Product) -> None:
     """The product, for any b."""
     own = ARITHMETIC[suffix]
-    kind = own.element
+    element = own.element
     with code.when(p.b.row == 1):
         inner_products(suffix)(code, *arguments(p, ("a_col", "b_row")))
         code.ret()
-    copy = code.local(kind, COPIED * DEPTH, align=64)
+    copy = code.local(element, COPIED * DEPTH, align=64)
     if code.poison:
         poison(code, copy, I64.of(COPIED * DEPTH * own.align))
     with code.count(0, p.n, COPIED) as j:
         width, factor = (p.n - j).minimum(COPIED), code.variable(p.beta)
         with code.count(0, p.k, DEPTH) as depth:
             height = (p.k - depth).minimum(DEPTH)
-            source = p.b.part(depth, j, kind)
+            source = p.b.part(depth, j, element)
             with code.count(0, height, sure=True) as q, code.count(0, width, sure=True) as column:
-                number = source.at.at(q * p.b.row + column * p.b.column, kind).load(kind)
-                copy.at(column * DEPTH + q, kind).store(number)
+                number = source.at.at(q * p.b.row + column * p.b.column, element).load(element)
+                copy.at(column * DEPTH + q, element).store(number)
             b = Matrix(copy, I64.of(1), code.variable(I64.of(DEPTH)).value)
-            part = Product(p.m, width, height, p.alpha, p.a.part(0, depth, kind), b, factor.value, p.c.part(0, j, kind))
+            part = Product(
+                p.m, width, height, p.alpha, p.a.part(0, depth, element), b, factor.value, p.c.part(0, j, element)
+            )
             inner_products(suffix)(code, *arguments(part, ("a_col", "b_row")))
-            factor.value = kind.of(1)
+            factor.value = element.of(1)
 
 
 # --- blocks of rows and contiguous columns ----------------------------------------------------------------------------
@@ -200,13 +202,13 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"strip_{rows}", ("m", *ROWS))
     def write(code: Code, suffix: str, p: Product) -> None:
-        kind = ARITHMETIC[suffix].element
+        element = ARITHMETIC[suffix].element
         whole = p.n - p.n % width
         with code.count(0, whole, width) as j:
-            here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
+            here = replace(p, b=p.b.part(0, j, element), c=p.c.part(0, j, element))
             tile(rows, width, suffix)(code, *arguments(here, TILE))
         with code.count(whole, p.n, lanes) as j:
-            here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
+            here = replace(p, b=p.b.part(0, j, element), c=p.c.part(0, j, element))
             tile(rows, lanes, suffix, part=True)(code, *arguments(here, TILE), (p.n - j).minimum(lanes))
 
     return write(suffix)
@@ -216,13 +218,13 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 def tiles(code: Code, suffix: str, p: Product) -> None:
     """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
     while p runs. Strips of more rows come first, while they last."""
-    kind, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+    element, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
     for rows, registers in ROW_TILES[has_avx512()]:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
             is_fit = p.n <= lanes_of(suffix) if registers == 1 else Bool.of(True)
             iteration.leave.unless((i.value < end) & is_fit)
-            here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
+            here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
             strip(rows, registers, suffix)(code, *arguments(here, ("m", *ROWS)))
             i.value = i.value.apply("add nsw", rows)
 
@@ -231,26 +233,26 @@ def tiles(code: Code, suffix: str, p: Product) -> None:
 def packed(code: Code, suffix: str, p: Product) -> None:
     """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
     own = ARITHMETIC[suffix]
-    kind = own.element
-    panel = code.local(kind, PANEL_ROWS * PANEL_COLUMNS, align=64)
+    element = own.element
+    panel = code.local(element, PANEL_ROWS * PANEL_COLUMNS, align=64)
     if code.poison:
         poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
     j = code.variable(I64.of(0))
     with code.loop() as by_columns:
         width = (p.n - j.value).minimum(PANEL_COLUMNS)
         lead = (width + (GROUP - 1)) & -GROUP
-        top, c_here = p.b.part(0, j.value, kind), p.c.part(0, j.value, kind)
+        top, c_here = p.b.part(0, j.value, element), p.c.part(0, j.value, element)
         depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
         with code.loop() as by_depth:
             height = (p.k - depth.value).minimum(PANEL_ROWS)
-            a_here, b_here = p.a.part(0, depth.value, kind), top.part(depth.value, 0, kind)
+            a_here, b_here = p.a.part(0, depth.value, element), top.part(depth.value, 0, element)
             with code.count(0, width, GROUP, sure=True) as g:
-                lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, kind)
-                pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, kind), lead)
+                lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, element)
+                pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, element), lead)
             copy = Matrix(panel, lead, I64.of(1))
             part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
             tiles(suffix)(code, *arguments(part, ROWS))
-            factor.value = kind.of(1)
+            factor.value = element.of(1)
             depth.value = depth.value.apply("add nsw", height)
             by_depth.leave.unless(depth.value < p.k)
         j.value = j.value.apply("add nsw", width)
@@ -332,8 +334,8 @@ BATCHED = ARGUMENTS["batched_gemm"].split()[1:]
 def batch(suffix: str, largest: int) -> Function[..., I64]:
     """gc_batched_gemm_<t>. largest: multiplications of a matrix from which on it is shared out itself."""
     element: Any = ARITHMETIC[suffix].element
-    kinds = {"alpha": element, "beta": element} | dict.fromkeys("abc", NoAlias)
-    params: dict[str, Any] = {name: kinds.get(name, I64) for name in BATCHED}
+    types = {"alpha": element, "beta": element} | dict.fromkeys("abc", NoAlias)
+    params: dict[str, Any] = {name: types.get(name, I64) for name in BATCHED}
     gemm: Function[..., I64] = external(f"gc_gemm_{suffix}", I64, *(params[name] for name in WORDS))
     part: dict[str, Any] = {"context": Ptr, "begin": I64, "end": I64}
     range_ = Function(
@@ -403,7 +405,7 @@ def are_few(p: Product) -> Bool:
 @product_function("few", ("c_col",))
 def few(code: Code, suffix: str, p: Product) -> None:
     """The product, row by row."""
-    kind = ARITHMETIC[suffix].element
+    element = ARITHMETIC[suffix].element
     columns = Columns(suffix, MOST, first_lanes(p.n, MOST))
     offsets = p.b.column.spread(MOST) * vector(I64, MOST).each(range(MOST))
     for is_strided in (False, True):
@@ -412,7 +414,7 @@ def few(code: Code, suffix: str, p: Product) -> None:
             for rows in FEW_ROWS:
                 with code.loop() as iteration:
                     iteration.leave.unless(i.value < p.m - (rows - 1))
-                    here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
+                    here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
                     _multiply(code, here, rows, columns, offsets if is_strided else None)
                     i.value = i.value.apply("add nsw", rows)
             code.ret()
@@ -421,7 +423,7 @@ def few(code: Code, suffix: str, p: Product) -> None:
 def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any) -> None:
     """Some rows of c. offsets: of the elements of a row of b, where it is not contiguous."""
     own = columns.own
-    sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
+    sums = [code.variable(columns.register.of(0)) for _ in range(rows)]
     a, b, left = code.variable(p.a.at), code.variable(p.b.at), code.variable(p.k)
     with code.loop() as iteration:
         iteration.leave.unless(left.value > 0)

@@ -116,12 +116,12 @@ class Arithmetic:
     join: str
 
 
-def _floats(kind: type[Any], align: int) -> Arithmetic:
-    return Arithmetic(kind, align, "fcmp oeq", "fmul contract", "fadd contract", "fmul", "fadd")
+def _floats(element: type[Any], align: int) -> Arithmetic:
+    return Arithmetic(element, align, "fcmp oeq", "fmul contract", "fadd contract", "fmul", "fadd")
 
 
-def _integers(kind: type[Any], align: int) -> Arithmetic:
-    return Arithmetic(kind, align, "icmp eq", "mul", "add", "mul", "add")
+def _integers(element: type[Any], align: int) -> Arithmetic:
+    return Arithmetic(element, align, "icmp eq", "mul", "add", "mul", "add")
 
 
 ARITHMETIC = {"f64": _floats(F64, 8), "f32": _floats(F32, 4), "i64": _integers(I64, 8), "i32": _integers(I32, 4)}
@@ -140,10 +140,10 @@ class Matrix:
     row: I64
     column: I64
 
-    def part(self, row: I64 | int, column: I64 | int, kind: type[Any]) -> Matrix:
+    def part(self, row: I64 | int, column: I64 | int, element: type[Any]) -> Matrix:
         """The part that begins with this row and column."""
-        at = self.at if isinstance(row, int) else self.at.at(row * self.row, kind)
-        at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column, kind)
+        at = self.at if isinstance(row, int) else self.at.at(row * self.row, element)
+        at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column, element)
         return Matrix(at, self.row, self.column)
 
     def turned(self) -> Matrix:
@@ -196,8 +196,8 @@ def product_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].element) | dict.fromkeys("abc", NoAlias)
-            params = {each: kinds.get(each, I64) for each in WORDS if each not in without}
+            types = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].element) | dict.fromkeys("abc", NoAlias)
+            params = {each: types.get(each, I64) for each in WORDS if each not in without}
 
             def write(code: Code, *values: Any) -> Any:
                 word = dict.fromkeys(without, I64.of(1)) | dict(zip(params, values, strict=False))
@@ -245,7 +245,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
     def write(code: Code, suffix: str, product: Product, count: I64 | None = None) -> None:
         there = None if count is None else first_lanes(count, width)
         columns, a, b = Columns(suffix, width, there), product.a, product.b
-        sums = [[code.variable(columns.kind.of(0)) for _ in range(rows)] for _ in range(phases)]
+        sums = [[code.variable(columns.register.of(0)) for _ in range(rows)] for _ in range(phases)]
         a_here, b_here = code.variable(a.at), code.variable(b.at)
         offsets = [a.row * row for row in range(rows)]
 
@@ -286,13 +286,13 @@ class Columns:
 
     def __init__(self, suffix: str, width: int, there: Bool | None = None) -> None:
         self.own = ARITHMETIC[suffix]
-        self.kind = vector(self.own.element, width)
+        self.register = vector(self.own.element, width)
         self.there = there
         self.align = I32.of(self.own.align)
 
     def finish(self, code: Code, sums: Sequence[Any], p: Product) -> None:
         """Write rows of c, of whose products these are the sums."""
-        own, width = self.own, self.kind.lanes
+        own, width = self.own, self.register.lanes
         new = [code.variable(total.apply(own.scale, p.alpha.spread(width))) for total in sums]
         places = [p.c.at.at(p.c.row * row, own.element) for row in range(len(sums))]
         ready = code.label("ready")
@@ -307,19 +307,19 @@ class Columns:
     def read(self, code: Code, at: Ptr, places: Any = None) -> Any:
         """The columns from an address on, or at these places from there."""
         if places is not None:
-            return gathered(code, self.kind, at, places, self.own.align, self.there)
+            return gathered(code, self.register, at, places, self.own.align, self.there)
         if self.there is None:
-            return at.load(self.kind, align=self.own.align)
-        name = f"llvm.masked.load.{self.kind.vectors}.p0"
-        load = external(name, self.kind, Ptr, I32, type(self.there), self.kind)
-        return load(code, at, self.align, self.there, self.kind.of(0))
+            return at.load(self.register, align=self.own.align)
+        name = f"llvm.masked.load.{self.register.vectors}.p0"
+        load = external(name, self.register, Ptr, I32, type(self.there), self.register)
+        return load(code, at, self.align, self.there, self.register.of(0))
 
     def write(self, code: Code, value: Any, at: Ptr) -> None:
         if self.there is None:
             at.store(value, align=self.own.align)
             return
-        name = f"llvm.masked.store.{self.kind.vectors}.p0"
-        external(name, None, self.kind, Ptr, I32, type(self.there))(code, value, at, self.align, self.there)
+        name = f"llvm.masked.store.{self.register.vectors}.p0"
+        external(name, None, self.register, Ptr, I32, type(self.there))(code, value, at, self.align, self.there)
 
 
 # --- packing ----------------------------------------------------------------------------------------------------------
@@ -348,28 +348,28 @@ def pack(
     numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are any
     numbers."""
     own = ARITHMETIC[suffix]
-    kind, group = own.element, vector(own.element, GROUP)
+    element, group = own.element, vector(own.element, GROUP)
     is_full = lanes == GROUP
     with code.when(is_full & (lane_step == 1) & (depth > 0)):
         with code.count(0, depth, sure=True) as p:
-            numbers = source.at(p * depth_step, kind).load(group, align=own.align)
-            target.at(p * lead, kind).store(numbers, align=own.align)
+            numbers = source.at(p * depth_step, element).load(group, align=own.align)
+            target.at(p * lead, element).store(numbers, align=own.align)
         code.ret()
     turned = code.variable(I64.of(0))
     # Lanes that are missing there are copies of the last: what is made of them is written nowhere.
     with code.when((lanes > 0) & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
         here = turned.value
         steps = [lane_step * least(code, lanes - 1, I64.of(lane)) for lane in range(GROUP)]
-        _transpose(suffix, source.at(here, kind), steps, target.at(here * lead, kind), lead)
+        _transpose(suffix, source.at(here, element), steps, target.at(here * lead, element), lead)
         turned.value += GROUP
         iteration.leave.unless(turned.value + GROUP <= depth)
     with code.count(turned.value, depth) as r:
-        from_, to = source.at(r * depth_step, kind), target.at(r * lead, kind)
+        from_, to = source.at(r * depth_step, element), target.at(r * lead, element)
         with code.count(0, GROUP, sure=True) as i:
-            number = code.variable(kind.of(0))
+            number = code.variable(element.of(0))
             with code.when(i < lanes):
-                number.value = from_.at(i * lane_step, kind).load(kind)
-            to.at(i, kind).store(number.value)
+                number.value = from_.at(i * lane_step, element).load(element)
+            to.at(i, element).store(number.value)
 
 
 def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead: I64) -> None:
@@ -401,7 +401,7 @@ def pack_panels(
     one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each
     other, a number of all lanes at a time, so that memory is read in order."""
     own = ARITHMETIC[suffix]
-    kind, group = own.element, vector(own.element, GROUP)
+    element, group = own.element, vector(own.element, GROUP)
     with code.when(begin >= end):
         code.ret()
     all_ = panels(size, lead) * lead
@@ -409,20 +409,20 @@ def pack_panels(
     p = code.variable(I64.of(0))
     with code.loop() as iteration:
         height = least(code, depth - p.value, step)
-        from_, to = source.at(p.value * depth_step, kind), target.at(p.value * all_, kind)
+        from_, to = source.at(p.value * depth_step, element), target.at(p.value * all_, element)
         numbers = height * lead
         with code.when(begin < beside), code.count(0, height, sure=True) as r:
-            r_from, r_to = from_.at(r * depth_step, kind), to.at(r * lead, kind)
+            r_from, r_to = from_.at(r * depth_step, element), to.at(r * lead, element)
             with code.count(begin, beside, sure=True) as q:
-                q_from, q_to = r_from.at(q * lead, kind), r_to.at(q * numbers, kind)
+                q_from, q_to = r_from.at(q * lead, element), r_to.at(q * numbers, element)
                 with code.count(0, lead, GROUP, sure=True) as i:
-                    q_to.at(i, kind).store(q_from.at(i, kind).load(group, align=own.align), align=own.align)
+                    q_to.at(i, element).store(q_from.at(i, element).load(group, align=own.align), align=own.align)
         # what is left, by groups of lanes; those beyond the last are read nowhere
         with code.count(beside * lead, end * lead, GROUP) as g:
             lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
             inside = (lanes == 0).choose(I64.of(0), g)
             place = (g // lead) * numbers + g % lead
-            strides = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
+            strides = from_.at(inside * lane_step, element), lane_step, depth_step, to.at(place, element), lead
             pack(suffix)(code, lanes, height, *strides)
         p.value += height
         iteration.leave.unless(p.value < depth)

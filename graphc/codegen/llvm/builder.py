@@ -26,11 +26,11 @@ V = TypeVar("V", bound=Value)
 class Variable(Generic[V]):
     """A value that changes."""
 
-    __slots__ = ("code", "kind", "number")
+    __slots__ = ("code", "number", "type_")
 
-    def __init__(self, code: Code, kind: type[V], number: int) -> None:
+    def __init__(self, code: Code, type_: type[V], number: int) -> None:
         self.code = code
-        self.kind = kind
+        self.type_ = type_
         self.number = number
 
     @property
@@ -38,12 +38,12 @@ class Variable(Generic[V]):
         text = self.code.values[self]
         if text in self.code.pending:
             self.code.pending[text] = True
-        return self.kind(self.code, text)
+        return self.type_(self.code, text)
 
     @value.setter
     def value(self, value: V) -> None:
-        if value.spelling != self.kind.spelling:
-            raise TypeError(f"{value} is set where a {self.kind.spelling} stood")
+        if value.spelling != self.type_.spelling:
+            raise TypeError(f"{value} is set where a {self.type_.spelling} stood")
         self.code.values[self] = value.text
 
 
@@ -131,14 +131,14 @@ class Code:
         self.serial += 1
         return f"{stem}.{self.serial}"
 
-    def emit(self, kind: type[V], text: str) -> V:
+    def emit(self, type_: type[V], text: str) -> V:
         """An instruction with a result."""
         if not self.block:
             raise ValueError(f"nothing leads to: {text}")
         self.serial += 1
         name = f"%v{self.serial}"
         self.lines.append(f"  {name} = {text}")
-        return kind(self, name)
+        return type_(self, name)
 
     def do(self, text: str) -> None:
         """An instruction without a result."""
@@ -153,10 +153,10 @@ class Code:
         self.values[made] = value.text
         return made
 
-    def local(self, kind: type[Value], count: int | None = None, *, align: int = 0) -> Ptr:
+    def local(self, type_: type[Value], count: int | None = None, *, align: int = 0) -> Ptr:
         """Memory on the stack for a value, or for an array of `count`."""
         name = f"%{self.name('local')}"
-        allocated = kind.spelling if count is None else f"[{count} x {kind.spelling}]"
+        allocated = type_.spelling if count is None else f"[{count} x {type_.spelling}]"
         self.locals.append(f"  {name} = alloca {allocated}{f', align {align}' if align else ''}")
         return Ptr(self, name)
 
@@ -168,12 +168,12 @@ class Code:
         place.store(value)
         return place
 
-    def call(self, kind: type[V] | None, callee: str, args: Sequence[Value], attributes: str = "") -> V:
+    def call(self, type_: type[V] | None, callee: str, args: Sequence[Value], attributes: str = "") -> V:
         text = f"{callee}({', '.join([f'{arg.spelling} {arg.text}' for arg in args])}){attributes}"
-        if kind is None:
+        if type_ is None:
             self.do(f"call void {text}")
             return cast("V", None)
-        return self.emit(kind, f"call {kind.spelling} {text}")
+        return self.emit(type_, f"call {type_.spelling} {text}")
 
     def fence(self) -> None:
         """All that was stored before is seen before all that comes after."""
@@ -221,7 +221,7 @@ class Code:
                 self.pending[text] = True
         name = name or f"%{self.name('phi')}"
         arms = ", ".join([f"[{text}, %{block}]" for text, block in ways])
-        self.lines.append(f"  {name} = phi {variable.kind.spelling} {arms}")
+        self.lines.append(f"  {name} = phi {variable.type_.spelling} {arms}")
         return name
 
     def resolved(self, text: str) -> str:

@@ -68,7 +68,7 @@ class Function(Generic[P, R]):
 
     def __call__(self, code: Code, *args: P.args, **kwargs: P.kwargs) -> R:
         operands = cast("Sequence[Value]", args)
-        taken = [kind.spelling for kind in self.params.values()]
+        taken = [param.spelling for param in self.params.values()]
         known = operands[: len(taken)] if self.is_variadic else operands
         if [arg.spelling for arg in known] != taken:
             raise TypeError(f"@{self.name}({', '.join(map(str, operands))}), where {self.head()} is meant")
@@ -84,8 +84,8 @@ class Function(Generic[P, R]):
     def head(self, names: bool = False) -> str:
         """Its result, name and parameters, as they are declared or, with names, defined."""
         params = [
-            " ".join(filter(None, (kind.spelling, kind.attributes, f"%{name}" if names else "")))
-            for name, kind in self.params.items()
+            " ".join(filter(None, (type_.spelling, type_.attributes, f"%{name}" if names else "")))
+            for name, type_ in self.params.items()
         ]
         params += ["..."] * self.is_variadic
         return f"{'void' if self.returns is None else self.returns.spelling} @{self.name}({', '.join(params)})"
@@ -97,7 +97,7 @@ class Function(Generic[P, R]):
             assert self.body is not None, self.name
             code = Code(poison)
             write = cast("Callable[..., Value | None]", self.body)
-            result = write(code, *(kind(code, f"%{name}") for name, kind in self.params.items()))
+            result = write(code, *(type_(code, f"%{name}") for name, type_ in self.params.items()))
             if code.block:
                 code.ret(result)
             blocks = "\n".join(["start:", *code.locals, *code.lines])
@@ -121,26 +121,25 @@ class Definition:
 
 
 def function(
-    attributes: str = "", *, name: str = "", kinds: Mapping[str, type[Value]] | None = None, is_internal: bool = True
+    attributes: str = "", *, name: str = "", is_internal: bool = True
 ) -> Callable[[Callable[Concatenate[Code, P], R]], Function[P, R]]:
-    """Makes a Python function that writes one of LLVM's into that: its name and its annotations are those of both.
-    kinds: types by the names that annotations have for them, before those of the function's module."""
+    """Makes a Python function that writes one of LLVM's into that: its name and its annotations are those of both."""
 
     def make(body: Callable[Concatenate[Code, P], R]) -> Function[P, R]:
-        returns, types = _types(body, 1, kinds or {})
+        returns, types = _types(body, 1, {})
         return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
 
     return make
 
 
 def functions(
-    name: str, attributes: str, kind_of: Callable[[str], type[Value]], *, is_internal: bool = True
+    name: str, attributes: str, element_of: Callable[[str], type[Value]], *, is_internal: bool = True
 ) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes a Python function that writes one of LLVM's for any dtype into a table of these by dtype, of the names
     `{name}_{dtype}`. It takes the code and the dtype before its parameters, in whose annotations `Element` is the
     dtype's type, and `Elements` that of addresses of such numbers.
 
-        @functions("clear", "noinline", KINDS.__getitem__)
+        @functions("clear", "noinline", NUMBERS.__getitem__)
         def clear(code: Code, dtype: str, place: Ptr, value: Element) -> None:
             place.store(value)
 
@@ -154,7 +153,7 @@ def functions(
             def write(code: Code, *args: Value) -> R:
                 return body(code, dtype, *args)
 
-            element = kind_of(dtype)
+            element = element_of(dtype)
             returns, types = _types(body, 2, {"Element": element, "Elements": elements(element)})
             return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=is_internal)
 
@@ -163,9 +162,9 @@ def functions(
     return make
 
 
-def _types(body: Callable[..., Any], skipped: int, kinds: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _types(body: Callable[..., Any], skipped: int, own: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The type of the result of a function and those of its parameters behind the first few, from its annotations."""
-    own, known = {"None": None, **kinds}, body.__globals__
+    own, known = {"None": None, **own}, body.__globals__
     annotations = [*body.__annotations__.items()][skipped:]
     types = {param: own[word] if word in own else known[word] for param, word in annotations}
     return types.pop("return"), types
@@ -181,20 +180,20 @@ def external(
     name: str, returns: type[R] | None, *params: type[Value], is_variadic: bool = False, call_attributes: str = ""
 ) -> Function[..., Any]:
     """A function that is defined elsewhere."""
-    types = {str(number): kind for number, kind in enumerate(params)}
+    types = {str(number): param for number, param in enumerate(params)}
     result = cast("type[Value] | None", returns)
     return Function(name, result, types, is_variadic=is_variadic, call_attributes=call_attributes)
 
 
-def gathered(code: Code, kind: type[N], at: Ptr, places: Number, align: int, there: Bool | None = None) -> N:
-    """The elements at a vector of places from an address on; 0 where `there` says that a lane has none. kind: the
+def gathered(code: Code, type_: type[N], at: Ptr, places: Number, align: int, there: Bool | None = None) -> N:
+    """The elements at a vector of places from an address on; 0 where `there` says that a lane has none. type_: the
     vector of them."""
-    lanes, element = kind.lanes, ELEMENTS[kind].spelling
+    lanes, element = type_.lanes, ELEMENTS[type_].spelling
     addresses, mask = _addresses(lanes), truth(lanes)
-    name = f"llvm.masked.gather.{kind.vectors}.v{lanes}p0"
+    name = f"llvm.masked.gather.{type_.vectors}.v{lanes}p0"
     pointers = code.emit(addresses, f"getelementptr {element}, {at}, {places}")
-    gather = external(name, kind, addresses, I32, mask, kind)
-    return gather(code, pointers, I32.of(align), mask.of(True) if there is None else there, kind.of(0))
+    gather = external(name, type_, addresses, I32, mask, type_)
+    return gather(code, pointers, I32.of(align), mask.of(True) if there is None else there, type_.of(0))
 
 
 @cache

@@ -23,13 +23,13 @@ F = TypeVar("F", bound="Real")
 class Emitter(Protocol):
     """The code that instructions are appended to."""
 
-    def emit(self, kind: type[V], text: str) -> V:
+    def emit(self, type_: type[V], text: str) -> V:
         """An instruction with a result."""
 
     def do(self, text: str) -> None:
         """An instruction without a result."""
 
-    def call(self, kind: type[V] | None, callee: str, args: Sequence[Value]) -> V:
+    def call(self, type_: type[V] | None, callee: str, args: Sequence[Value]) -> V:
         """A call of a function."""
 
 
@@ -101,8 +101,8 @@ class Number(Value):
     def spread(self, lanes: int) -> Any:
         """A vector with the number in each lane."""
         assert self.code is not None
-        kind = vector(type(self), lanes)
-        one = self.code.emit(kind, f"insertelement {kind.spelling} poison, {self}, i32 0")
+        type_ = vector(type(self), lanes)
+        one = self.code.emit(type_, f"insertelement {type_.spelling} poison, {self}, i32 0")
         return one.pick(one, [0] * lanes)
 
     def lane(self, place: int) -> Any:
@@ -113,13 +113,13 @@ class Number(Value):
     def pick(self: N, other: N, places: Sequence[int]) -> Any:
         """The vector of what stands at these places of two vectors, counted on."""
         code, _ = self._two(other)
-        kind = vector(ELEMENTS[type(self)], len(places))
+        type_ = vector(ELEMENTS[type(self)], len(places))
         chosen = ", ".join([f"i32 {place}" for place in places])
-        return code.emit(kind, f"shufflevector {self}, {other}, <{len(places)} x i32> <{chosen}>")
+        return code.emit(type_, f"shufflevector {self}, {other}, <{len(places)} x i32> <{chosen}>")
 
-    def _cast(self, opcode: str, kind: type[N]) -> N:
+    def _cast(self, opcode: str, type_: type[N]) -> N:
         assert self.code is not None, self
-        return self.code.emit(kind, f"{opcode} {self.spelling} {self.text} to {kind.spelling}")
+        return self.code.emit(type_, f"{opcode} {self.spelling} {self.text} to {type_.spelling}")
 
 
 def _integer_operation(opcode: str) -> Callable[[I, I | int], I]:
@@ -186,14 +186,14 @@ class Int(Number):
     above = _integer_relation("icmp ugt")
     """Compared as unsigned numbers."""
 
-    def to(self, kind: type[N], *, signed: bool = True) -> N:
+    def to(self, type_: type[N], *, signed: bool = True) -> N:
         """The same number in another type; of a shorter integer what fits."""
-        if issubclass(kind, Real):
-            return self._cast("sitofp" if signed else "uitofp", kind)
-        assert issubclass(kind, Int)
-        if kind.bits == self.bits:
+        if issubclass(type_, Real):
+            return self._cast("sitofp" if signed else "uitofp", type_)
+        assert issubclass(type_, Int)
+        if type_.bits == self.bits:
             return cast("N", self)
-        return self._cast("trunc" if kind.bits < self.bits else "sext" if signed else "zext", kind)
+        return self._cast("trunc" if type_.bits < self.bits else "sext" if signed else "zext", type_)
 
     def address(self) -> Ptr:
         """The memory at this address."""
@@ -271,14 +271,14 @@ class Real(Number):
     __ge__ = _real_relation("fcmp oge")
     __eq__ = _real_relation("fcmp oeq")  # type: ignore[assignment]
 
-    def to(self, kind: type[N]) -> N:
+    def to(self, type_: type[N]) -> N:
         """The same number in another format, or without its fraction."""
-        if issubclass(kind, Int):
-            return self._cast("fptosi", kind)
-        assert issubclass(kind, Real)
-        if kind.bits == self.bits:
+        if issubclass(type_, Int):
+            return self._cast("fptosi", type_)
+        assert issubclass(type_, Real)
+        if type_.bits == self.bits:
             return cast("N", self)
-        return self._cast("fptrunc" if kind.bits < self.bits else "fpext", kind)
+        return self._cast("fptrunc" if type_.bits < self.bits else "fpext", type_)
 
 
 class F32(Real):
@@ -300,15 +300,15 @@ ELEMENTS: dict[type[Any], type[Number]] = {}
 
 def vector(element: type[Number], lanes: int) -> type[Any]:
     """The type of a vector."""
-    kind = _vectors.get((element, lanes))
-    if kind is None:
+    type_ = _vectors.get((element, lanes))
+    if type_ is None:
         family = Bool if element is Bool else element.__mro__[1]
         spelt = {"spelling": f"<{lanes} x {element.spelling}>", "vectors": f"v{lanes}{element.vectors}"}
         bits = cast("Any", element).bits
-        kind = type(f"V{lanes}{element.__name__}", (family,), {"__slots__": (), "lanes": lanes, "bits": bits, **spelt})
-        _vectors[element, lanes] = kind
-        ELEMENTS[kind] = element
-    return kind
+        type_ = type(f"V{lanes}{element.__name__}", (family,), {"__slots__": (), "lanes": lanes, "bits": bits, **spelt})
+        _vectors[element, lanes] = type_
+        ELEMENTS[type_] = element
+    return type_
 
 
 def truth(lanes: int) -> type[Bool]:
@@ -321,17 +321,17 @@ class Pair(Value):
 
     __slots__ = ()
 
-    def first(self, kind: type[V]) -> V:
-        return self._part(kind, 0)
+    def first(self, type_: type[V]) -> V:
+        return self._part(type_, 0)
 
-    def second(self, kind: type[V]) -> V:
-        return self._part(kind, 1)
+    def second(self, type_: type[V]) -> V:
+        return self._part(type_, 1)
 
-    def _part(self, kind: type[V], place: int) -> V:
-        if self.spelling[1:-1].split(", ")[place] != kind.spelling:
-            raise TypeError(f"item {place} of {self} is no {kind.spelling}")
+    def _part(self, type_: type[V], place: int) -> V:
+        if self.spelling[1:-1].split(", ")[place] != type_.spelling:
+            raise TypeError(f"item {place} of {self} is no {type_.spelling}")
         assert self.code is not None
-        return self.code.emit(kind, f"extractvalue {self}, {place}")
+        return self.code.emit(type_, f"extractvalue {self}, {place}")
 
 
 class SizeAndFlag(Pair):
@@ -386,18 +386,18 @@ class Ptr(Value):
         assert self.code is not None, "nothing stands at a constant address"
         return self.code
 
-    def at(self, index: I64 | int, kind: type[Value] = I8) -> Ptr:
+    def at(self, index: I64 | int, type_: type[Value] = I8) -> Ptr:
         """The address `index` values of a type further; bytes where none is named."""
-        return self._code().emit(Ptr, f"getelementptr {kind.spelling}, ptr {self.text}, {size_text(index)}")
+        return self._code().emit(Ptr, f"getelementptr {type_.spelling}, ptr {self.text}, {size_text(index)}")
 
     def numbers(self, element: type[Any]) -> Any:
         """The same address as that of numbers of a type (`Elements`)."""
         return elements(element)(self.code, self.text)
 
-    def load(self, kind: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:
+    def load(self, type_: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:
         """Load a value. order: of an atomic access. note: LLVM's metadata."""
-        how = f"load atomic {kind.spelling}" if order else f"load {kind.spelling}"
-        return self._code().emit(kind, f"{how}, ptr {self.text}{_access(align, order, note)}")
+        how = f"load atomic {type_.spelling}" if order else f"load {type_.spelling}"
+        return self._code().emit(type_, f"{how}, ptr {self.text}{_access(align, order, note)}")
 
     def store(self, value: Value, *, align: int = 0, order: str = "", note: str = "") -> None:
         how = "store atomic" if order else "store"
@@ -413,12 +413,12 @@ class Ptr(Value):
     def get(self, field: LongField) -> I64: ...
     def get(self, field: PointerField | HalfField | LongField) -> Value:
         """A word of the struct that stands there."""
-        kind = KINDS[type(field)]
-        return (self.at(field) if field else self).load(kind)
+        type_ = FIELD_TYPES[type(field)]
+        return (self.at(field) if field else self).load(type_)
 
     def put(self, field: PointerField | HalfField | LongField, value: Value) -> None:
         """Stores a word of the struct that stands there."""
-        if value.spelling != KINDS[type(field)].spelling:
+        if value.spelling != FIELD_TYPES[type(field)].spelling:
             raise TypeError(f"{value} is no word of class {type(field).__name__}")
         (self.at(field) if field else self).store(value)
 
@@ -434,16 +434,16 @@ class Ptr(Value):
         """Adds to a word (`operation`: add, sub), at once for all threads: what it was."""
         return self._code().emit(type(value), f"atomicrmw {operation} ptr {self.text}, {value} {order}")
 
-    def call(self, kind: type[V] | None, *args: Value) -> V:
+    def call(self, type_: type[V] | None, *args: Value) -> V:
         """Calls the function that stands there. kind: of its result, None for one that has none."""
-        return self._code().call(kind, self.text, args)
+        return self._code().call(type_, self.text, args)
 
     def integer(self) -> I64:
         """The address as a number."""
         return self._code().emit(I64, f"ptrtoint {self} to i64")
 
 
-KINDS: Mapping[type[int], type[Value]] = {PointerField: Ptr, HalfField: I32, LongField: I64}
+FIELD_TYPES: Mapping[type[int], type[Value]] = {PointerField: Ptr, HalfField: I32, LongField: I64}
 
 
 NULL = Ptr(None, "null")
@@ -459,10 +459,10 @@ class Elements(Ptr):
     __slots__ = ()
     element: ClassVar[type[Any]]
 
-    def at(self, index: I64 | int, kind: type[Value] | None = None) -> Any:
+    def at(self, index: I64 | int, type_: type[Value] | None = None) -> Any:
         """The address `index` elements further, or as many values of another type."""
-        if kind is not None:
-            return super().at(index, kind)
+        if type_ is not None:
+            return super().at(index, type_)
         return self._code().emit(type(self), f"getelementptr {self.element.spelling}, {self}, {size_text(index)}")
 
     @property

@@ -114,23 +114,23 @@ def _truncate_in_range(builder: Builder, target: str, value: Value) -> Value:
 
 def call_llvm(builder: Builder, name: str, args: Sequence[Value], flags: tuple[str, ...] = ()) -> Value:
     """A call of the intrinsic `llvm.name` of the arguments' type."""
-    kind = args[0].type
-    function = declare(builder.module, f"llvm.{name}.{suffix_of(kind)}", kind, len(args))
+    type_ = args[0].type
+    function = declare(builder.module, f"llvm.{name}.{suffix_of(type_)}", type_, len(args))
     return builder.call(function, args, fastmath=flags)
 
 
-def suffix_of(kind: ir.Type) -> str:
+def suffix_of(type_: ir.Type) -> str:
     """The part of the names of LLVM's functions that stands for a scalar type."""
-    if isinstance(kind, ir.IntType):
-        return f"i{kind.width}"
-    return next(f"f{bits}" for bits, each in FLOAT_TYPES.items() if each == kind)
+    if isinstance(type_, ir.IntType):
+        return f"i{type_.width}"
+    return next(f"f{bits}" for bits, each in FLOAT_TYPES.items() if each == type_)
 
 
-def declare(module: ir.Module, name: str, kind: ir.Type, arity: int) -> ir.Function:
+def declare(module: ir.Module, name: str, type_: ir.Type, arity: int) -> ir.Function:
     """The declaration of a function of `arity` arguments of one type, which is the result's too."""
     if name in module.globals:
         return module.globals[name]
-    return ir.Function(module, ir.FunctionType(kind, [kind] * arity), name)
+    return ir.Function(module, ir.FunctionType(type_, [type_] * arity), name)
 
 
 def call_libm(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Value:
@@ -270,10 +270,10 @@ def integer_power(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 
 def _define_power(module: ir.Module, dtype: str) -> ir.Function:
     """base ** exponent by squaring, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
-    name, kind = f"ipow_{dtype}", llvm_type(dtype)
+    name, type_ = f"ipow_{dtype}", llvm_type(dtype)
     if name in module.globals:
         return module.globals[name]
-    function = _begin_loop(module, name, kind)
+    function = _begin_loop(module, name, type_)
     entry, head, body, done = function.blocks
     zero, one = constant(dtype, 0), constant(dtype, 1)
     base, exponent = function.args
@@ -289,7 +289,7 @@ def _define_power(module: ir.Module, dtype: str) -> ir.Function:
         times = builder.select(negative, odd, exponent)
     builder.branch(head)
     builder.position_at_end(head)
-    result, square, left = (builder.phi(kind) for _ in range(3))
+    result, square, left = (builder.phi(type_) for _ in range(3))
     builder.cbranch(builder.icmp_unsigned("!=", left, zero), body, done)
     builder.position_at_end(body)
     bit = builder.trunc(left, ir.IntType(1))
@@ -386,9 +386,9 @@ def lcm(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.mul(builder.udiv(a, safe), b)
 
 
-def _begin_loop(module: ir.Module, name: str, kind: ir.Type) -> ir.Function:
+def _begin_loop(module: ir.Module, name: str, type_: ir.Type) -> ir.Function:
     """A function of two numbers with the blocks of a loop, all empty: entry, head, body and done."""
-    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
+    function = ir.Function(module, ir.FunctionType(type_, [type_, type_]), name)
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
     for label in ("entry", "head", "body", "done"):
@@ -403,14 +403,14 @@ def _magnitude(builder: Builder, dtype: str, value: Value) -> Value:
 
 def _define_gcd(module: ir.Module, dtype: str) -> ir.Function:
     """Euclid's algorithm on unsigned numbers."""
-    name, kind = f"gcd_{dtype}", llvm_type(dtype)
+    name, type_ = f"gcd_{dtype}", llvm_type(dtype)
     if name in module.globals:
         return module.globals[name]
-    function = _begin_loop(module, name, kind)
+    function = _begin_loop(module, name, type_)
     entry, head, body, done = function.blocks
     ir.IRBuilder(entry).branch(head)
     builder = ir.IRBuilder(head)
-    a, b = builder.phi(kind), builder.phi(kind)
+    a, b = builder.phi(type_), builder.phi(type_)
     builder.cbranch(builder.icmp_unsigned("!=", b, constant(dtype, 0)), body, done)
     builder.position_at_end(body)
     remainder = builder.urem(a, b)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphc.codegen.call.bind import Failures
-from graphc.codegen.call.callback import CALLBACK, KINDS, answer_no, python_callback
+from graphc.codegen.call.callback import CALLBACK, SAFEPOINT_CALLS, answer_no, python_callback
 from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm.module import Prototype
@@ -147,7 +147,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, results: Results, sizes: Sequence
         plan.memory.all_buffers,
         lowerer.scopes.names,
         scalars=sizes,
-        externals=lambda: external_kinds(lowerer.callbacks),
+        externals=lambda: external_params(lowerer.callbacks),
         results={output.name for output in results.outputs},
         steps=lowerer.step_loops,
         kept=results.overwritten,
@@ -225,7 +225,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
         node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
     )
     own = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
-    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *KINDS}
+    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *SAFEPOINT_CALLS}
     return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
@@ -407,19 +407,21 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
     """The external functions that the source calls."""
     calls = (stmt for function in functions for stmt in visit.statements(function.body) if isinstance(stmt, ir.Invoke))
     callees = {call.function for call in calls}
-    kinds = external_kinds(callbacks)
-    return {name: Prototype(name, kinds[name]) for name in sorted(callees & kinds.keys() | callbacks.keys())}
+    params = external_params(callbacks)
+    return {name: Prototype(name, params[name]) for name in sorted(callees & params.keys() | callbacks.keys())}
 
 
-def callback_kinds(node: Node) -> tuple[str, ...]:
+def callback_params(node: Node) -> tuple[str, ...]:
     """The types of the arguments of the function that calls back into Python for a node."""
     operands = (*node.args, *outputs_of(node))
     return (*(f"{n.type.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 
-def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
+def external_params(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
     """The types of the arguments of all functions that a source may call from outside."""
-    return {**routine_prototypes(), **KINDS} | {name: callback_kinds(node) for name, node in callbacks.items()}
+    return {**routine_prototypes(), **SAFEPOINT_CALLS} | {
+        name: callback_params(node) for name, node in callbacks.items()
+    }
 
 
 # --- from the graph as it was written ---------------------------------------------------------------------------------
@@ -457,5 +459,5 @@ def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
     own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
-    shims = {**routine_shims(), **dict.fromkeys(KINDS, answer_no), **own}
+    shims = {**routine_shims(), **dict.fromkeys(SAFEPOINT_CALLS, answer_no), **own}
     return bind_source(built.source, name, shims)

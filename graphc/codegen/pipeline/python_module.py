@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.call.c_interface import Values
-from graphc.codegen.call.callback import KINDS
+from graphc.codegen.call.callback import SAFEPOINT_CALLS
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
 from graphc.codegen.pipeline.python_source import function_text, meaning, own, portable_text, routine_of
@@ -60,7 +60,7 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     if program.calls:
         ops = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
         raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {ops}")
-    routines = [each for each in program.externals if not is_plain(each) and each not in KINDS]
+    routines = [each for each in program.externals if not is_plain(each) and each not in SAFEPOINT_CALLS]
     plain = [each for each in program.externals if is_plain(each)]
     source, names = with_quotients(plain_source(plain)[0] + emit_source(map(function_text, program.functions)))
     try:

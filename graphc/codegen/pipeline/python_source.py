@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.arrays import numerics, portable
 from graphc.arrays.dtypes import FLOATS, SIGNED, UNSIGNED
-from graphc.codegen.call.callback import KINDS
+from graphc.codegen.call.callback import SAFEPOINT_CALLS
 from graphc.codegen.pipeline import python_operators
 from graphc.loopir import ir, operators
 from graphc.startup.record import replace
@@ -63,7 +63,7 @@ def written_all(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
             case ir.Check(condition, code):
                 yield ir.Check(written(condition), code)
             case ir.Invoke(name, args, code):
-                if name not in KINDS:
+                if name not in SAFEPOINT_CALLS:
                     yield ir.Invoke(name, tuple(map(written, args)), code)
             case ir.Launch(name, count, size, args):
                 yield from launched(name, written(count), written(size), tuple(map(written, args)))
@@ -107,42 +107,46 @@ def number(value: int, dtype: str) -> ir.Const:
     return ir.Const(repr(float(value)) if dtype in FLOATS else str(value), dtype)
 
 
-def applied(op: operators.Operator, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
+def applied(op: operators.Operator, args: tuple[ir.Expr, ...], operand_dtype: str, dtype: str) -> ir.Expr:
     """An operator's value. kind: the dtype of its operands."""
     name = op.name
     if op in operators.CASTS.values():
-        return converted(args[0], kind, dtype)
+        return converted(args[0], operand_dtype, dtype)
     if name in ("fills", "reads"):
         return args[0]
-    if kind == "bool" and name in OF_BOOLS:
+    if operand_dtype == "bool" and name in OF_BOOLS:
         return ir.Apply(OF_BOOLS[name], args, "bool")
-    if kind == "bool" and name in ("~", "logical_not"):
+    if operand_dtype == "bool" and name in ("~", "logical_not"):
         return ir.Apply(operators.EQ, (args[0], ir.Const("False", "bool")), "bool")
     if name in EXTREMES:
         stem = EXTREMES[name]
         return (
-            call(stem, *args, dtype=dtype) if kind in FLOATS else narrowed(call(LEAST[stem], *args, dtype=dtype), dtype)
+            call(stem, *args, dtype=dtype)
+            if operand_dtype in FLOATS
+            else narrowed(call(LEAST[stem], *args, dtype=dtype), dtype)
         )
     if name in COMPOSED:
-        return composed(name, args, kind, dtype)
+        return composed(name, args, operand_dtype, dtype)
     op = SAME.get(name, op)
     if op.form == "call":
-        return called(op, args, kind, dtype)
+        return called(op, args, operand_dtype, dtype)
     if name in ("//", "%"):
-        return called(operators.CALLS["floordiv" if name == "//" else "mod"], args, kind, dtype)
+        return called(operators.CALLS["floordiv" if name == "//" else "mod"], args, operand_dtype, dtype)
     return narrowed(ir.Apply(op, args, dtype), dtype)
 
 
-def composed(name: str, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
+def composed(name: str, args: tuple[ir.Expr, ...], operand_dtype: str, dtype: str) -> ir.Expr:
     """The value of an operator that is made of others."""
     if name == "multiply_add":
-        return applied(operators.ADD, (applied(operators.MUL, args[:2], kind, dtype), args[2]), kind, dtype)
+        return applied(
+            operators.ADD, (applied(operators.MUL, args[:2], operand_dtype, dtype), args[2]), operand_dtype, dtype
+        )
     if name == "blocks":
         count, size = args
         return applied(
             operators.FLOORDIV,
             (ir.Apply(operators.ADD, (count, ir.subtract(size, ir.ONE)), ir.INDEX), size),
-            kind,
+            operand_dtype,
             dtype,
         )
     count, place, size = args
@@ -158,30 +162,32 @@ def narrowed(value: ir.Expr, dtype: str) -> ir.Expr:
     return cast(value, dtype) if dtype in NARROW else value
 
 
-def called(op: operators.Operator, args: tuple[ir.Expr, ...], kind: str, dtype: str) -> ir.Expr:
+def called(op: operators.Operator, args: tuple[ir.Expr, ...], operand_dtype: str, dtype: str) -> ir.Expr:
     """A function's value."""
     name = op.name
     if name in ("floordiv", "mod", "fmod"):
-        if kind in FLOATS:
+        if operand_dtype in FLOATS:
             if name == "fmod":
                 return ir.Apply(op, args, dtype)
-            one = (number(1, kind),) if name == "floordiv" else ()
+            one = (number(1, operand_dtype),) if name == "floordiv" else ()
             return call("floor_divide" if name == "floordiv" else "modulo", *args, *one, dtype=dtype)
         quotient = name == "floordiv"
-        if kind == ir.INDEX and name != "fmod" and (ir.int_value(args[1]) or 0) > 0:
+        if operand_dtype == ir.INDEX and name != "fmod" and (ir.int_value(args[1]) or 0) > 0:
             return ir.Apply(operators.FLOORDIV if quotient else operators.MOD, args, dtype)
-        if kind in UNSIGNED:
+        if operand_dtype in UNSIGNED:
             return cast(call("natural_divide" if quotient else "natural_modulo", *args, dtype=dtype), dtype)
-        wide = [each if kind == ir.INDEX else cast(each, ir.INDEX) for each in args]
+        wide = [each if operand_dtype == ir.INDEX else cast(each, ir.INDEX) for each in args]
         words = {"floordiv": "whole_divide", "mod": "whole_modulo", "fmod": "whole_fmod"}
         return narrowed(call(words[name], *wide, dtype=ir.INDEX), dtype)
     if name == "ipow":
-        carrier = "uint64" if kind in UNSIGNED else ir.INDEX
-        wide = [each if kind == carrier else cast(each, carrier) for each in args]
+        carrier = "uint64" if operand_dtype in UNSIGNED else ir.INDEX
+        wide = [each if operand_dtype == carrier else cast(each, carrier) for each in args]
         return narrowed(call("whole_power", *wide, number(1, carrier), dtype=carrier), dtype)
     if name in ("shift_left", "shift_right"):
-        return narrowed(call(name, *args, number(np.dtype(kind).itemsize * 8 - 1, kind), dtype=dtype), dtype)
-    if name == "pow" or (name == "lcm" and kind == ir.INDEX):
+        return narrowed(
+            call(name, *args, number(np.dtype(operand_dtype).itemsize * 8 - 1, operand_dtype), dtype=dtype), dtype
+        )
+    if name == "pow" or (name == "lcm" and operand_dtype == ir.INDEX):
         return call("power" if name == "pow" else name, *args, dtype=dtype)
     if name in OF_FLOAT64:
         return cast(call(name, *args, dtype="float64"), dtype)
@@ -192,15 +198,15 @@ def called(op: operators.Operator, args: tuple[ir.Expr, ...], kind: str, dtype: 
     return ir.Apply(op, args, dtype)
 
 
-def converted(value: ir.Expr, kind: str, dtype: str) -> ir.Expr:
+def converted(value: ir.Expr, operand_dtype: str, dtype: str) -> ir.Expr:
     """A number as one of another dtype."""
     if dtype == "bool":
-        return value if kind == "bool" else ir.Apply(operators.NE, (value, number(0, kind)), "bool")
-    if kind in FLOATS and dtype not in FLOATS:
+        return value if operand_dtype == "bool" else ir.Apply(operators.NE, (value, number(0, operand_dtype)), "bool")
+    if operand_dtype in FLOATS and dtype not in FLOATS:
         if dtype in ("int64", "uint64"):
             return call(f"to_{dtype}", value, dtype=dtype)
         return cast(call("to_int64" if dtype == "uint32" else "to_int32", value, dtype=ir.INDEX), dtype)
-    if kind == ir.INDEX and dtype != ir.INDEX:
+    if operand_dtype == ir.INDEX and dtype != ir.INDEX:
         return cast(cast(value, ir.INDEX), dtype)  # Python's own int raises where it does not fit
     return cast(value, dtype)
 

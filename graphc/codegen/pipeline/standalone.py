@@ -24,7 +24,7 @@ from typing import Any
 from graphc.codegen import gemm, lapack
 from graphc.codegen.call.c_interface import CFunction, Values
 from graphc.codegen.call.c_ir import ROOM_NAME, c_ir
-from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
+from graphc.codegen.call.callback import INTERRUPTED, SAFEPOINT_CALLS, STOPPED
 from graphc.codegen.call.signature import ALIGNMENT
 from graphc.codegen.gemm.blocked import KEPT_USED, blocks_ir
 from graphc.codegen.llvm.builder import Code
@@ -321,7 +321,7 @@ def support(program: Program, blas: bool) -> str:
         f"@gc_order = constant [{len(SORTS)} x ptr] zeroinitializer",
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]
-    assert not set(gemm.DEFERRED) & set(gemm.ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
+    assert not set(gemm.DEFERRED) & set(gemm.ROUTINES) and set(SAFEPOINT_CALLS) == {INTERRUPTED, STOPPED}
     own = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
     made: Sequence[Any] = [gc_parallel_alone, gc_chunk, gc_columns, stream, interrupted, stopped, *own]
     assert gc_parallel_alone.name == PARALLEL

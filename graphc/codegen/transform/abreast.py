@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-from graphc.codegen.call.callback import KINDS
+from graphc.codegen.call.callback import SAFEPOINT_CALLS
 from graphc.codegen.transform.simplify import simplify
 from graphc.loopir import ir, operators, visit
 from graphc.startup.record import replace
@@ -101,7 +101,7 @@ def asks(stmt: ir.Stmt) -> bool:
     """True for the question whether the call must end."""
     if isinstance(stmt, ir.If):
         return not stmt.orelse and all(map(asks, stmt.then))
-    return isinstance(stmt, ir.Invoke) and stmt.function in KINDS
+    return isinstance(stmt, ir.Invoke) and stmt.function in SAFEPOINT_CALLS
 
 
 def fills(body: Sequence[ir.Stmt], buffer: ir.Buffer) -> bool:

@@ -236,8 +236,8 @@ class Symbol:
 
     def __str__(self) -> str:
         relaxed = "_relaxed" if self.relaxed else ""
-        kind = "c" if self.in_order else "x"
-        lanes = f"_{kind}{self.lanes}" if self.out_of_line else f"_v{self.lanes}" if self.lanes > 1 else ""
+        mark = "c" if self.in_order else "x"
+        lanes = f"_{mark}{self.lanes}" if self.out_of_line else f"_v{self.lanes}" if self.lanes > 1 else ""
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
@@ -249,8 +249,8 @@ def read_symbol(text: str) -> Symbol | None:
     match = SYMBOL.fullmatch(text)
     if match is None or not any(match[1] in names for names in (VECTOR_MATH, TOGETHER, COUNTED)):
         return None
-    name, format, relaxed, kind, lanes = match.groups()
-    out_of_line, in_order = kind in ("x", "c"), kind == "c"
+    name, format, relaxed, mark, lanes = match.groups()
+    out_of_line, in_order = mark in ("x", "c"), mark == "c"
     return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), out_of_line, in_order)
 
 

@@ -235,5 +235,5 @@ def _range_of(slot: ir.AllocaInstr, flow: Flow) -> list[int | None]:
     return [parts.get(part) for part in range(3)]
 
 
-def _all(block: ir.Block, kind: Any) -> list[Any]:
-    return [each for each in block.instructions if isinstance(each, kind)]
+def _all(block: ir.Block, class_: Any) -> list[Any]:
+    return [each for each in block.instructions if isinstance(each, class_)]

@@ -162,11 +162,11 @@ def read_access(each: ir.Instruction) -> Access | None:
                 return None
             return Access(lanes_of(value), address, None, isinstance(each, ir.StoreInstr))
         case ir.CallInstr() if each.callee.name.startswith("llvm.masked."):
-            kind = each.callee.name.split(".")[2]
-            address, mask = (each.operands[1 + place] for place in MASKED[kind])
+            access = each.callee.name.split(".")[2]
+            address, mask = (each.operands[1 + place] for place in MASKED[access])
             # A gather of all lanes has a mask that is a constant.
             active = None if isinstance(mask, ir.Constant) else mask
-            is_store = kind in ("store", "scatter")
+            is_store = access in ("store", "scatter")
             return Access(lanes_of(each.operands[1] if is_store else each), address, active, is_store)
     return None
 

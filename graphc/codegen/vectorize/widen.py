@@ -523,9 +523,9 @@ def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence
     """Call an intrinsic of LLVM on numbers, or its variant on vectors."""
     if lanes_of(arguments[0]) == 1:
         return builder.call(like.callee, arguments, fastmath=tuple(like.fastmath))
-    base, kind = like.callee.name.rsplit(".", 1)
+    base, suffix = like.callee.name.rsplit(".", 1)
     type = vector_of(like.type, lanes_of(arguments[0]))
-    name = f"{base}.v{lanes_of(arguments[0])}{kind}"
+    name = f"{base}.v{lanes_of(arguments[0])}{suffix}"
     function = declare(builder.module, name, type, [argument.type for argument in arguments])
     return builder.call(function, arguments, fastmath=tuple(like.fastmath))
 

@@ -183,10 +183,10 @@ def _infer(routine: Routine, args: Sequence[Node]) -> Type:
             size = arg.type.shape[axis]
             letters[letter] = sizes.common(letters.get(letter, size), size, what, f", axis {axis}")
     letters |= routine.derived(letters)
-    kinds = [
+    types = [
         Type(dtype or first.type.dtype, (*outer, *map(letters.__getitem__, axes))) for axes, dtype in routine.parts
     ]
-    return kinds[0] if len(kinds) == 1 else tuple_of(kinds)
+    return types[0] if len(types) == 1 else tuple_of(types)
 
 
 def letters_of(routine: Routine, node: Node) -> Letters:
@@ -229,8 +229,8 @@ def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
     except np.linalg.LinAlgError:
         made = None
     made = _one_by_one(routine, node, arrays, options) if made is None else made
-    kinds = [each.type.dtype for each in outputs_of(node)]
-    results = tuple(np.ascontiguousarray(each, dtype) for each, dtype in zip(made, kinds, strict=True))
+    dtypes = [each.type.dtype for each in outputs_of(node)]
+    results = tuple(np.ascontiguousarray(each, dtype) for each, dtype in zip(made, dtypes, strict=True))
     return results if node.is_tuple else results[0]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphc.codegen.call.callback import KINDS
+from graphc.codegen.call.callback import SAFEPOINT_CALLS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
@@ -80,7 +80,7 @@ def test_what_a_pass_needs_is_given_before() -> None:
 
 
 REORDERING = ("narrow_sums", "mark_independent", "outline")
-EXTERNALS = {**routine_prototypes(), **KINDS}
+EXTERNALS = {**routine_prototypes(), **SAFEPOINT_CALLS}
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 
