@@ -375,6 +375,20 @@ def most_iterations_in_block(size: Expr) -> int | None:
     return min((most for arg in (size.args[0], size.args[2]) if (most := int_value(arg)) is not None), default=None)
 
 
+def upper_bound(size: Expr, values: Mapping[Var, Expr], names: int = 4) -> int | None:
+    """The most that an integer may be; None where nothing bounds it. values: what names stand for, of which `names` are
+    followed, one after the other."""
+    match size:
+        case Var() if size in values and names:
+            return upper_bound(values[size], values, names - 1)
+        case Apply(operators.MINIMUM, args):
+            bounds = [upper_bound(arg, values, names) for arg in args]
+            return min((bound for bound in bounds if bound is not None), default=None)
+        case Apply(operators.MOD, (_, Const(text))) if int(text) > 0:
+            return int(text) - 1
+    return most_iterations_in_block(size) or int_value(size)
+
+
 def length_of_blocks(count: Expr) -> Expr | None:
     """The length of the axis of which `count` is the number of blocks of BLOCK elements; None of any other number."""
     if not isinstance(count, Apply) or count.op is not operators.BLOCKS:

@@ -92,13 +92,15 @@ def add_blocks(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     most = ROW_BLOCK if around or nest.ops > LONG_BLOCK_OPS else LONG_BLOCK
     blocks = lowerer.scopes.bind(ir.quotient(rows, ir.integer(most)), "blocks")
     done = lowerer.scopes.bind(ir.multiply(blocks, ir.integer(most)), "done")
-    for count, block in ((blocks, most), (lowerer.scopes.bind(ir.remainder(rows, ir.integer(most)), "rest"), 1)):
-        loops, extents = (*outer, row, column)[around:], (*sizes, count, columns)[around:]
-        inner = lowerer.scopes.enter_all(scope, loops, extents)
+    rest = lowerer.scopes.bind(ir.remainder(rows, ir.integer(most)), "rest")
+    within = lowerer.scopes.enter_all(scope, outer[around:], sizes[around:])
+    for count, block in ((blocks, most), (rest, 1)):
+        inner = lowerer.scopes.enter_all(within, (row, column), (count, columns))
         first = ir.multiply(row, ir.integer(block)) if block > 1 else ir.add(row, done)
         indices = [(*outer, ir.add(first, ir.integer(step)), column) for step in range(block)]
         add_rows(lowerer, nest, indices, inner)
-        lowerer.scopes.leave(inner, scope)
+        lowerer.scopes.leave(inner, within)
+    lowerer.scopes.leave(within, scope)
 
 
 def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scope) -> None:

@@ -35,6 +35,11 @@ Known: TypeAlias = "ChainMap[ir.Var, ir.Expr]"
 """The values that are known of names, or the trip count of a loop's variable."""
 
 
+MOST_ALONE = 1
+"""A loop of no more iterations is left as it is: it gains nothing by threads or vectors, and both take time to compile.
+`x[:1]` and `x[-1:]` of an open axis are such loops."""
+
+
 def mark_independent(
     body: Sequence[ir.Stmt], outer: Collection[ir.Var] = (), known: Mapping[ir.Var, ir.Expr] | None = None
 ) -> tuple[ir.Stmt, ...]:
@@ -112,6 +117,8 @@ class _Nest:
             conflicts = None
         elif not marked.safepoint:
             safepoint = None
+        if (ir.upper_bound(loop.size, values) or MOST_ALONE + 1) <= MOST_ALONE:
+            conflicts = None
         marked.safepoint = marked.safepoint or safepoint is not None
         return replace(marked, loop=replace(loop, body=body, conflicts=conflicts, safepoint=safepoint, disjoint=()))
 
