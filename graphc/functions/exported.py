@@ -47,9 +47,10 @@ def export(
     blas: bool = False,
     strided: Collection[str] | bool = (),
     results: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> list[str]:
     """Write the files of a function. results: their names in C, "" for the usual one; by default the keys of a dict of
-    them. `Function.export` tells more."""
+    them. labels: the names of classes, of which the function gives the places. `Function.export` tells more."""
     folder, name = os.path.split(os.fspath(path))
     if language == "python":
         if target is not None or blas or strided:
@@ -57,7 +58,7 @@ def export(
                 "target, blas and strided are for language='c': a module for Python runs on any machine, and takes "
                 "arrays of any strides"
             )
-        return [write_module(function, folder, name)]
+        return [write_module(function, folder, name, labels)]
     target = options.target if target is None else target
     check(function, name, language, target)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
@@ -72,7 +73,7 @@ def export(
     notes = f"{name}: made by graphc {VERSION} for {target}. {wanted}".rstrip()
     libraries = "-llapack -lblas" if made.needs else ""
     contents = {
-        f"{name}.h": header_text(made.function, notes).encode(),
+        f"{name}.h": header_text(made.function, notes, labels).encode(),
         f"{name}.o": made.object,
         f"lib{name}.a": archive(f"{name}.o", made.object, made.function.exports()),
         f"{name}.pc": package_text(name, libraries).encode(),
@@ -110,7 +111,9 @@ def export_part(
     function = part_of(loaded, part)
     made = [each.made for each in getattr(loaded, "variants", list)() if each.function is function]
     names = [each.removeprefix("out") for tree in made for each in paths(tree, "out")]
-    return export(function, path, language, target, blas, strided, identifiers(names))
+    return export(
+        function, path, language, target, blas, strided, identifiers(names), getattr(loaded, "labels", tuple)()
+    )
 
 
 def identifiers(keys: Sequence[str]) -> list[str]:
@@ -142,9 +145,10 @@ def part_of(loaded: Any, part: str | None) -> Function:
     return function
 
 
-def write_module(function: Function, folder: str, name: str) -> str:
+def write_module(function: Function, folder: str, name: str, labels: Sequence[str] = ()) -> str:
     """Write the function as a module for Python; its path."""
-    if not name.isidentifier() or iskeyword(name) or name.startswith("_") or name in MODULE_NAMES:
+    taken = MODULE_NAMES | {"classes"} if labels else MODULE_NAMES
+    if not name.isidentifier() or iskeyword(name) or name.startswith("_") or name in taken:
         raise GraphcError(f"{name!r} cannot be the name of a function and a module: it is the last part of the path")
     check_arrays(function)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
@@ -154,6 +158,10 @@ def write_module(function: Function, folder: str, name: str) -> str:
     path = os.path.join(folder, f"{name}.py")
     with open(path, "w", encoding="utf-8") as opened:
         opened.write(text)
+        if labels:
+            opened.write(
+                f"\n\n# A prediction is a place in it, as a column of probabilities is.\nclasses = {tuple(labels)!r}\n"
+            )
     return path
 
 

@@ -119,10 +119,14 @@ def _classes(names: Array, blobs: Blobs) -> dict[str, Any]:
     """Return what the header says of the classes: an array of numbers, or texts."""
     if names.dtype.name in DTYPES:
         return blobs.add_array(names)
-    texts = names.tolist()
+    return {"texts": _texts(names), "dtype": names.dtype.str}
+
+
+def _texts(names: Array) -> list[str]:
+    texts: list[str] = names.tolist()
     if not all(type(each) is str for each in texts):
         raise GraphcError(f"classes of dtype {names.dtype} cannot be saved: these can be numbers or texts")
-    return {"texts": texts, "dtype": names.dtype.str}
+    return texts
 
 
 # Reading
@@ -176,26 +180,28 @@ class Predictor:
         strided: Any = (),
     ) -> list[str]:
         """Write what predicts as a C library or a Python module, as `Sequential.export` does. An estimator's takes
-        examples as they are: the means and scales of features and results are constants in it."""
+        examples as they are: the means and scales of features and results are constants in it. Of classes that are
+        texts it gives the places, and the header and the module have the texts."""
         write: Any = import_module("graphc.functions.exported").export
-        written: list[str] = write(self.whole(part), path, language, target, blas, strided)
+        written: list[str] = write(self.whole(part), path, language, target, blas, strided, (), self.labels())
         return written
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the classes where they are texts, which are no values of functions."""
+        if self.classes_ is None or self.classes_.dtype.name in DTYPES:
+            return ()
+        return tuple(_texts(self.classes_))
 
     def whole(self, part: str) -> Function:
         """Return the function of a part from examples to predictions, without steps in Python. Raises GraphcError for
-        a part that is not there, and for predictions that are texts."""
+        a part that is not there."""
         function = self.functions.get(part)
         if function is None:
             known = ", ".join(self.functions)
             raise GraphcError(f"there is no part {part!r} of what predicts to export: it has {known}")
         if not self.scales:
             return function
-        named = self.classes_ if part == "predict" else None
-        if named is not None and named.dtype.name not in DTYPES:
-            raise GraphcError(
-                "the classes are texts, which are for Python alone: export the part 'probabilities', of which column i "
-                "is the class classes_[i]"
-            )
+        named = self.classes_ if part == "predict" and not self.labels() else None
         T: Any = import_module("graphc.tensor")  # noqa: N806 - as users write it
         x = variable("float64", (None, len(self.scales["mean"])), "x")
         examples: Any = (x - self.scales["mean"]) / self.scales["scale"]

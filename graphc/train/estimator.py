@@ -96,7 +96,8 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         examples as they are, of float64, and standardises them itself. part: "predict", or of a classifier
         "probabilities", what `predict_proba` returns. The other arguments, and errors, are those of `Function.export`.
 
-        Raises NotFittedError before `fit`; GraphcError for another part, and for "predict" where the classes are texts.
+        Where the classes are texts, "predict" gives their places in a table, `model_classes` in the header and
+        `classes` in the module. Raises NotFittedError before `fit`; GraphcError for another part.
 
             model.export("lib/model")                                lib/model.h, lib/libmodel.so and others
             model.export("lib/model", language="python")             model.py in lib

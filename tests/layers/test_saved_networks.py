@@ -101,8 +101,22 @@ def test_estimators_predict_the_same_in_a_process_without_their_packages(tmp_pat
         np.testing.assert_allclose(made[0], expected, rtol=1e-12, strict=True)
         fitted[name].export(tmp_path / f"as_{name}", language="python", part=part)
         np.testing.assert_allclose(imported(tmp_path, f"as_{name}")(X), expected, rtol=1e-12, strict=True)
-    with pytest.raises(GraphcError, match="classes are texts.* column i is the class classes_\\[i\\]"):
-        fitted["texts"].export(tmp_path / "none")
+    names = fitted["texts"].classes_ = np.array(["hoch ü", 'a "b"\\', "low\n"])
+    fitted["texts"].export(tmp_path / "named")
+    fitted["texts"].export(tmp_path / "as_named", language="python")
+    source = """
+        #include <stdio.h>
+        #include "named.h"
+        int main(void) { for (int i = 0; i < 3; i++) printf("%s|", named_classes[i]); return 0; }
+    """
+    (tmp_path / "names.c").write_text(textwrap.dedent(source))
+    built = ["cc", "-Wall", "-Werror", "-o", str(tmp_path / "names"), str(tmp_path / "names.c")]
+    subprocess.run(built, check=True, timeout=60)
+    printed = subprocess.run([str(tmp_path / "names")], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert printed.split("|")[:3] == list(names)
+    predict = imported(tmp_path, "as_named")
+    assert predict.__globals__["classes"] == tuple(names)
+    np.testing.assert_array_equal(names[predict(X)], fitted["texts"].predict(X), strict=True)
     with pytest.raises(ValueError, match="Call 'fit'"):
         estimators["Regressor"]().export(tmp_path / "none")
     fitted["texts"].classes_ = np.array([None, "a", "b"], object)

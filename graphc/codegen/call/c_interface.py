@@ -247,12 +247,18 @@ def comment(text: str) -> str:
     return " ".join(text.split()).replace("*/", "* /")
 
 
-def header_text(function: CFunction, notes: str) -> str:
-    """The header. notes: lines on the target and what to link, for its first comment."""
-    return "\n".join(_header(function, notes)) + "\n"
+def header_text(function: CFunction, notes: str, labels: Sequence[str] = ()) -> str:
+    """The header. notes: lines on the target and what to link, for its first comment. labels: the names of classes."""
+    return "\n".join(_header(function, notes, labels)) + "\n"
 
 
-def _header(function: CFunction, notes: str) -> Iterator[str]:
+def literal_text(text: str) -> str:
+    """A text as a literal of C: in UTF-8, whatever the compiler takes sources for."""
+    written = re.sub(rb'[^ -~]|["\\?]', lambda found: b"\\%03o" % found[0][0], text.encode()).decode()
+    return f'"{written}"'
+
+
+def _header(function: CFunction, notes: str, labels: Sequence[str]) -> Iterator[str]:
     name, upper = function.name, function.name.upper()
     inputs, outputs = function.inputs(), function.outputs()
     yield f"/* {comment(notes)}"
@@ -279,6 +285,10 @@ def _header(function: CFunction, notes: str) -> Iterator[str]:
             yield f"    {field.kind}{'' if field.kind.endswith('*') else ' '}{field.name};{_note(function, field)}"
         yield f"}} {name}_state;"
         yield from (f"extern const {name}_state {name}_initial; /* the values when it was exported */", "")
+    if labels:
+        yield f"/* The classes, in UTF-8: predictions are places in {name}_classes, as columns of probabilities are. */"
+        yield f"static const char *const {name}_classes[{len(labels)}] = {{{', '.join(map(literal_text, labels))}}};"
+        yield ""
     shape = {("data", n): array for n, array in enumerate(function.signature.inputs)}
     shape |= {("result", n): array for n, array in function.results}
     for each in (*inputs, *outputs):
