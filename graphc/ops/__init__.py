@@ -14,7 +14,7 @@ __all__ = [
 LATER = {
     "conv": "conv",
     "windows": "inc_windows join_windows segment_of segment_sum windows",
-    "lines": "argsort argtop fourier lexorder searchsorted_left searchsorted_right sort top",
+    "lines": "argsort argtop fourier lexorder real_backward real_fourier searchsorted_left searchsorted_right sort top",
     "linalg.factor": "cholesky eig eigh eigvals eigvalsh inverse_of_factor lu lu_of_any qr qr_complete qr_order svd"
     " svd_full svdvals triangular_solve",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",

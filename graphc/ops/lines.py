@@ -10,11 +10,13 @@ stay in order. The routines are native (codegen/sort, codegen/fourier), threads 
     gc_order_lexorder_<dtype>(n, m, x and its two strides, result)
     gc_order_searchsorted_<side>_<dtype>(n, m, x and its stride, the m values and their stride, result)
     gc_fourier_<dtype>(lines, n, x and its three strides, result, workspace)
+    gc_fourier_real_<dtype>(lines, n, x and its two strides, result, workspace)
+    gc_fourier_back_<dtype>(lines, n, x and its three strides, result, workspace)
 
 Sorts are along the second of three axes, so that a reshape gives an array of any rank this form. `top` and `argtop` are
 of rows, `lexorder` is of a matrix of n rows, and `searchsorted` of a sorted vector. A transform is of complex lines
-(lines, n, 2), whose real and imaginary parts lie along the last axis. Every mode computes
-it in float64.
+(lines, n, 2), whose real and imaginary parts lie along the last axis, or of real lines (lines, n), of
+which the first half of the spectrum is (lines, n // 2 + 1, 2), or of that back. Every mode computes it in float64.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ from graphc.ir import sizes
 from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import OPS, Array, Attributes, Guard, Node, Op, Size, Type, define_op, describe, literal, make
 from graphc.ir.types import Argument, Row, Samples, samples
+from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import set_gather, subtensor
-from graphc.ops.shape import broadcast_to, expand, iota, label_op, reshape, zeros
+from graphc.ops.shape import as_sizes, broadcast_to, check_naturals, expand, iota, label_op, reshape, zeros
 
 LONGEST = 2**31
 """Elements of a line at most of which places are found: they share 64 bits with a part of the elements."""
@@ -344,6 +348,17 @@ def backward(x: Node) -> Node:
     return exchanged(fourier(exchanged(x)))
 
 
+def real_fourier(x: Node) -> Node:
+    """The sums over j of x[:, j] e**(-2 pi i j k / n) of real lines, for k up to n // 2."""
+    return make(OPS["real_fourier"], (x,))
+
+
+def real_backward(x: Node, n: Size) -> Node:
+    """The n real values, times n, of which `real_fourier` is `x`. The first imaginary part is not read, nor the last
+    one where n is even."""
+    return make(OPS["real_backward"], (x, as_size_node(n)))
+
+
 def is_factored(n: int) -> bool:
     """True for a product of RADICES."""
     for radix in RADICES:
@@ -366,15 +381,27 @@ def transformed(x: Array) -> Array:
     return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
 
 
-def transform_symbol(dtype: str) -> str:
-    """The routine."""
-    return f"gc_fourier_{dtype}"
+def real_transformed(x: Array) -> Array:
+    """The value of `real_fourier`."""
+    found = np.fft.rfft(x.astype("float64"), axis=1)
+    return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
 
 
-def _transform_passed(node: Node) -> list[Passed]:
-    (x,) = node.args
-    lines, n, _ = x.type.shape
-    return [*map(Extent, (lines, n)), Strided(x, (0, 1, 2)), Result(), Workspace("float64", (_space(lines, n),))]
+def values_transformed(x: Array, n: int) -> Array:
+    """The value of `real_backward`."""
+    found: Array = np.fft.irfft(np.ascontiguousarray(x, "float64").view("complex128")[..., 0], n, 1, "forward")
+    return found.astype(x.dtype)
+
+
+def transform_symbol(dtype: str, form: str = "") -> str:
+    """The routine of complex lines, of real ones ("real_") or of their spectra ("back_")."""
+    return f"gc_fourier_{form}{dtype}"
+
+
+def _transform_passed(node: Node, n: Size) -> list[Passed]:
+    x, lines, is_real = node.args[0], node.type.shape[0], node.op.name != "fourier"
+    space = Workspace("float64", (_space(lines, n // 2 if is_real and isinstance(n, int) and n % 2 == 0 else n),))
+    return [*map(Extent, (lines, n)), Strided(x, tuple(range(x.ndim))), Result(), space]
 
 
 def _space(lines: Size, n: Size) -> Size:
@@ -387,26 +414,109 @@ def _space(lines: Size, n: Size) -> Size:
     return sizes.multiply(places, sizes.add(together, 6))
 
 
+def _transform(form: str, length: Callable[[Node], Size], work: int, words: str, **own: Any) -> None:
+    """The op of a transform of so many numbers, each of which takes the time of `work` additions."""
+    call = Call(
+        lambda node: transform_symbol(node.type.dtype, form),
+        lambda node: _transform_passed(node, length(node)),
+        lambda node: [node.type.shape[0], length(node), work],
+    )
+
+    def guards(node: Node) -> list[Guard]:
+        n = length(node)
+        held = _at_most(node, n, LONGEST_TRANSFORM, "a line of {left} numbers is too long")
+        if form and not (isinstance(n, int) and n > 0):
+            held.append(Guard(1, "<=", n, f"{label_op(node)}: a line of {{right}} numbers has no spectrum"))
+        if form == "back_" and not sizes.equal(size := node.args[0].type.shape[1], _half(n)):
+            words = f"{label_op(node)}: the first half of a spectrum has {{left}} numbers, and should have {{right}}"
+            held.append(Guard(size, "==", _half(n), words))
+        return held
+
+    name = {"": "fourier", "real_": "real_fourier", "back_": "real_backward"}[form]
+    define_op(name, lower=lambda node: call, guards=guards, cost=100.0, doc=words, **own)
+
+
+def _weighted(x: Node, n: Size, middle: float) -> Node:
+    """Numbers of the first half of a spectrum, those but for both ends times a factor: they stand for two of it all."""
+    place = expand(iota(x.type.shape[1]), [0, 2])
+    is_last = elementwise("equal", elementwise("mul", place, 2), as_size_node(n))
+    factor = elementwise("where", elementwise("equal", place, 0), 1.0, elementwise("where", is_last, 1.0, middle))
+    return elementwise("mul", x, cast(factor, x.type.dtype))
+
+
 def _of_pairs(x: Node) -> Node:
     return fourier(subtensor(x, (0, 0, 0), (*x.type.shape[:2], 2), (1, 1, 1)))
 
 
-TRANSFORM = Call(lambda node: transform_symbol(node.type.dtype), _transform_passed, lambda node: [*node.type.shape, 50])
+def _back(n: int) -> Callable[[Node], Node]:
+    return lambda x: real_backward(subtensor(x, (0, 0, 0), (*x.type.shape[:2], 2), (1, 1, 1)), n)
 
-define_op(
-    "fourier",
+
+def _half(n: Size) -> Size:
+    return sizes.add(sizes.floor_divide(n, 2), 1)
+
+
+def _real_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    (x,) = args
+    if x.ndim != 2 or not is_float(x.type.dtype):
+        raise GraphTypeError(f"a real transform is of floats (lines, n), not of {describe(x)} of type {x.type}")
+    return Type(x.type.dtype, (x.type.shape[0], _half(x.type.shape[1]), 2))
+
+
+def _values_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, count = args
+    (n,) = as_sizes((count,), "real_backward")
+    check_naturals((n,), "real_backward")
+    sizes.common(_transform_type((x,), attrs).shape[1], _half(n), "real_backward")
+    return Type(x.type.dtype, (x.type.shape[0], n))
+
+
+def _values_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    return None if batched[1] else _batch(node, args, batched, size)
+
+
+_transform(
+    "",
+    lambda node: node.type.shape[1],
+    50,
+    "Fourier transforms of complex lines.",
     infer=_transform_type,
     eval=lambda node, x: transformed(x),
-    lower=lambda node: TRANSFORM,
     vjp=lambda node, cotangent: [backward(cotangent)],
-    guards=lambda node: _at_most(node, node.type.shape[1], LONGEST_TRANSFORM, "a line of {left} numbers is too long"),
-    cost=100.0,
+    batch=_batch,
     samples=samples(
         *(
             (f"of {shape}", _of_pairs, shape)
             for shape in ((1, 1, 2), (5, 4, 2), (2, 6, 2), (3, 17, 2), (0, 3, 2), (2, 0, 2), (1, 13, 2))
         )
     ),
-    doc="Fourier transforms of complex lines.",
-    batch=_batch,
 )
+_transform(
+    "real_",
+    lambda node: node.args[0].type.shape[1],
+    30,
+    "The first halves of the Fourier transforms of real lines.",
+    infer=_real_type,
+    eval=lambda node, x: real_transformed(x),
+    vjp=lambda node, cotangent: [
+        real_backward(_weighted(cotangent, n := node.args[0].type.shape[1], 0.5), n),
+    ],
+    batch=_batch,
+    samples=samples(
+        *((f"of {shape}", real_fourier, shape) for shape in ((1, 1), (5, 4), (2, 6), (3, 17), (0, 3), (1, 34)))
+    ),
+)
+_transform(
+    "back_",
+    lambda node: node.type.shape[1],
+    30,
+    "Real lines by the first halves of their Fourier transforms.",
+    infer=_values_type,
+    eval=lambda node, x, n: values_transformed(x, int(n)),
+    vjp=lambda node, cotangent: [_weighted(real_fourier(cotangent), node.type.shape[1], 2.0), None],
+    batch=_values_batch,
+    samples=samples(
+        *((f"{n} of {shape}", _back(n), shape) for n, shape in ((1, (1, 1, 2)), (4, (5, 3, 2)), (2, (2, 2, 2)),
+          (17, (3, 9, 2)), (4, (0, 3, 2)), (34, (1, 18, 2))))
+    ),
+)  # fmt: skip

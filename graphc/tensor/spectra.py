@@ -5,7 +5,7 @@
     irfft(rfft(x))   x, where its size is even
 
 In: tensors, lengths (numbers or scalars), axes, and the norm of NumPy: "backward", "ortho" or "forward". Out: nodes,
-composed of the op of `ops/lines.py`, which transforms lines of any length.
+composed of the ops of `ops/lines.py`, which transform lines of any length.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.index import set_subtensor, subtensor
-from graphc.ops.lines import backward, fourier
+from graphc.ops.lines import backward, fourier, real_backward, real_fourier
 from graphc.ops.pairs import from_parts, parts_of
 from graphc.ops.shape import reshape, zeros
-from graphc.tensor.elementary import conj, mul, real, sqrt, true_div
-from graphc.tensor.joining import concatenate
+from graphc.tensor.elementary import conj, mul, sqrt, true_div
 from graphc.tensor.shaping import as_size, moveaxis, normalise_axis
 
 Transform = Callable[[Node], Node]
@@ -64,6 +63,20 @@ def along(parts: Node, axis: int, transform: Transform) -> Node:
     shape = moved.type.shape
     lines = reshape(moved, (sizes.product(shape[:-2]), *shape[-2:]))
     return moveaxis(reshape(transform(lines), shape), -2, axis)
+
+
+def half_spectrum(a: Node, axis: int) -> Node:
+    """The first half of the spectrum of real values along an axis, with its parts along a new last axis."""
+    moved = moveaxis(a, axis, -1)
+    made = real_fourier(reshape(moved, (sizes.product(moved.type.shape[:-1]), moved.type.shape[-1])))
+    return moveaxis(reshape(made, (*moved.type.shape[:-1], *made.type.shape[1:])), -2, axis)
+
+
+def real_values(parts: Node, axis: int, count: Size) -> Node:
+    """`count` times the real values of whose spectrum this is the first half, with its parts along the last axis."""
+    moved = moveaxis(parts, axis, -2)
+    made = real_backward(reshape(moved, (sizes.product(moved.type.shape[:-2]), *moved.type.shape[-2:])), count)
+    return moveaxis(reshape(made, (*moved.type.shape[:-2], count)), -1, axis)
 
 
 # --- one axis ---------------------------------------------------------------------------------------------------------
@@ -142,8 +155,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
     node = _real("rfft", a)
     axis = normalise_axis(axis, node.ndim, "rfft")
     count = _length("rfft", n, node.type.shape[axis])
-    whole = along(parts_of(_as_complex(fitted(node, axis, count))), axis, fourier)
-    return _divided("rfft", from_parts(part_of(whole, axis, 0, _half(count))), count, norm, False)
+    return _divided("rfft", from_parts(half_spectrum(fitted(node, axis, count), axis)), count, norm, False)
 
 
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
@@ -152,9 +164,7 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
     axis = normalise_axis(axis, node.ndim, "irfft")
     count = _length("irfft", n, sizes.multiply(sizes.add(node.type.shape[axis], -1), 2))
     held = fitted(node, axis, _half(count))
-    others = sizes.add(sizes.floor_divide(sizes.add(count, 1), 2), -1)  # the conjugates of elements before, in reverse
-    whole = concatenate([held, conj(part_of(held, axis, others, others, -1))], axis)
-    return _divided("irfft", real(from_parts(along(parts_of(whole), axis, backward))), count, norm, True)
+    return _divided("irfft", real_values(parts_of(held), axis, count), count, norm, True)
 
 
 _OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward"}

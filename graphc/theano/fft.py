@@ -1,14 +1,12 @@
 """Fourier transforms of real values, Theano's `tensor.fft`: real and imaginary parts lie along a last axis.
 
-In: tensors whose first axis counts the transforms. Out: nodes, composed of the op of `ops/lines.py`.
+In: tensors whose first axis counts the transforms. Out: nodes, composed of the ops of `ops/lines.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
@@ -18,11 +16,9 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.lines import backward, fourier
-from graphc.ops.shape import zeros
 from graphc.tensor.elementary import sqrt
-from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.shaping import specify_shape
-from graphc.tensor.spectra import along, fitted, part_of
+from graphc.tensor.spectra import along, fitted, half_spectrum, real_values
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
@@ -68,8 +64,7 @@ class RFFTOp(_Transform):
         last = a.ndim - 1
         for axis, size in enumerate(s, 1):
             a = fitted(a, axis, size)
-        found = along(stack([a, zeros(a.type.dtype, a.type.shape)], axis=-1), last, fourier)
-        found = part_of(found, last, 0, _half(s[-1]))
+        found = half_spectrum(a, last)
         for axis in range(1, last):
             found = along(found, axis, fourier)
         return found
@@ -81,17 +76,14 @@ class IRFFTOp(_Transform):
     parts = -1
 
     def of(self, a: Node, s: Sequence[Size]) -> Node:
-        """The other half of the spectrum is the conjugate of what is there, in reverse."""
+        """The last axis goes last."""
         last = a.ndim - 2
         a = specify_shape(a, (*[None] * (a.ndim - 1), 2))
         for axis, size in enumerate((*s[:-1], _half(s[-1])), 1):
             a = fitted(a, axis, size)
         for axis in range(1, last):
             a = along(a, axis, backward)
-        count = sizes.add(sizes.floor_divide(sizes.add(s[-1], 1), 2), -1)
-        mirrored = part_of(a, last, count, count, -1) * as_node(np.array([1, -1], a.type.dtype))
-        found = along(concatenate([a, mirrored], last), last, backward)
-        return found[..., 0]
+        return real_values(a, last, s[-1])
 
 
 rfft_op = RFFTOp()

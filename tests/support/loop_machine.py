@@ -19,7 +19,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product as cartesian
 from types import CodeType
 from typing import Any
@@ -28,7 +28,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, SAFEPOINT_CALLS as QUESTIONS, answer_no, split_sizes
-from graphc.codegen.fourier import DTYPES as TRANSFORMS
+from graphc.codegen.fourier import FORMS as TRANSFORMS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.lapack import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.routines import family_of, routine_prototypes
@@ -58,7 +58,7 @@ from graphc.loopir.ir import (
 from graphc.loopir.operators import DIV
 from graphc.loopir.syntax import const_text
 from graphc.ops.linalg.routine import ROUTINES, Routine
-from graphc.ops.lines import transformed
+from graphc.ops.lines import real_transformed, transformed, values_transformed
 
 PRIME = 2**61 - 1
 CHUNK = 2
@@ -476,18 +476,26 @@ def order(name: str, exact: bool) -> Callable[..., int]:
     return call
 
 
-def fourier(exact: bool) -> Callable[..., int]:
+def fourier(name: str, exact: bool) -> Callable[..., int]:
     """Fourier transforms of lines of memory; where numbers are exact, any function of all elements of a line."""
+    form = TRANSFORMS[name]
 
-    def call(lines: int, n: int, x: Any, row: int, step: int, part: int, result: Any, _: Any) -> int:
+    def call(lines: int, n: int, x: Any, row: int, *others: Any) -> int:
+        *steps, result, _ = others
+        shape = (n, 2) if form == "" else (n,) if form == "real_" else (n // 2 + 1, 2)
+        places = [sum(map(int.__mul__, index, map(int, steps))) for index in cartesian(*map(range, map(int, shape)))]
+        made: list[Any] = []
         for line in range(lines):
-            read = [x[line * row + k * step + place * part] for k in range(n) for place in range(2)]
+            read = [x[line * row + place] for place in places]
             if exact:
-                made: list[Any] = [mixed("fourier", place, *read) for place in range(2 * n)]
+                count = {"": 2 * n, "real_": n // 2 * 2 + 2}.get(form, n)
+                made += [mixed(f"fourier_{form}", place, *read) for place in range(count)]
             else:
-                made = [*transformed(np.array(read, x.dtype).reshape(1, n, 2)).flat]
-            for place, value in enumerate(made):
-                result[2 * n * line + place] = value
+                held = np.array(read, x.dtype).reshape(1, *shape)
+                found = {"": transformed, "real_": real_transformed}.get(form, partial(values_transformed, n=int(n)))
+                made += [*found(held).flat]
+        for place, value in enumerate(made):
+            result[place] = value
         return 0
 
     return call
@@ -603,7 +611,7 @@ def run(
         name: factorisation(ROUTINES[routine], suffix, exact) for name, (routine, suffix) in FACTORISATIONS.items()
     }
     scope |= {name: (search if op in SEARCHED else order)(op, exact) for name, (op, _) in ORDERS.items()}
-    scope |= dict.fromkeys(TRANSFORMS, fourier(exact))
+    scope |= {name: fourier(name, exact) for name in TRANSFORMS}
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

@@ -563,6 +563,39 @@ def fourier(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: 
     return 0
 
 
+def fourier_real(lines: int, n: int, x: Array, x_0: int, x_1: int, result: Array, room: Array) -> int:
+    """The first halves of the spectra of real lines."""
+    given = as_strided(x, (lines, n), (x_0 * x.itemsize, x_1 * x.itemsize))
+    pairs = np.zeros((lines, n, 2), np.float64)
+    pairs[:, :, 0] = given
+    found = np.empty(2 * lines * n, np.float64)
+    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, found, room)
+    half = n // 2 + 1
+    for line in range(lines):
+        for k in range(2 * half):
+            is_end = k == 1 or (k == n + 1 and n % 2 == 0)
+            result[2 * half * line + k] = 0.0 if is_end else found[2 * n * line + k]
+    return 0
+
+
+def fourier_back(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: Array, room: Array) -> int:
+    """The real lines, times n, of whose spectra these are the first halves: the transform of the conjugates."""
+    given = as_strided(x, (lines, n // 2 + 1, 2), (x_0 * x.itemsize, x_1 * x.itemsize, x_2 * x.itemsize))
+    pairs = np.zeros((lines, n, 2), np.float64)
+    pairs[:, 0, 0] = given[:, 0, 0]
+    for k in range(1, n // 2 + 1):
+        pairs[:, n - k, 0] = given[:, k, 0]
+        pairs[:, k, 0] = given[:, k, 0]
+        if 2 * k != n:
+            pairs[:, n - k, 1] = given[:, k, 1]
+            pairs[:, k, 1] = -given[:, k, 1]
+    found = np.empty(2 * lines * n, np.float64)
+    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, found, room)
+    for place in range(lines * n):
+        result[place] = found[2 * place]
+    return 0
+
+
 def conv(  # noqa: C901, PLR0912 - a loop for each axis
     images: int, groups: int, outs: int, channels: int, x: Array, x_n: int, x_g: int, x_c: int, x_0: int, x_1: int,
     x_2: int, w: Array, w_g: int, w_o: int, w_c: int, w_0: int, w_1: int, w_2: int, y: Array, y_n: int, y_g: int,
