@@ -186,23 +186,28 @@ def bind(
     own += [0 if name is None else id(name) for name in keywords.names]
     own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
     own += [0 if class_ is None else id(class_) for class_ in (keywords.numbers or (None,) * inputs)]
+    fields = {
+        **_process_fields(),
+        "busy": _address(busy),
+        "arena": id(arena),
+        "refuse": id(refuse),
+        "fail": 0 if fail is None else id(fail),
+        "arguments": 0 if keywords.arguments is None else _address(keywords.arguments.words),
+        "results": 0 if keywords.results is None else _address(keywords.results.words),
+        "exact": keywords.exact,
+        "scalars": keywords.scalars,
+        "tuples": keywords.tuples,
+        "out name": id(OUT) if keywords.out else 0,
+        "activity": 0,
+        "contended": 0,
+    }
     if locking is not None:
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
-    words = np.array([*_process_record(), *own], np.intp)
-    for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
-        words[layout.RECORD.index(field)] = 0 if item is None else id(item)
-    for field, recipe in (("arguments", keywords.arguments), ("results", keywords.results)):
-        words[layout.RECORD.index(field)] = 0 if recipe is None else _address(recipe.words)
-    words[layout.RECORD.index("busy")] = _address(busy)
-    if locking is not None:
-        words[layout.RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
-        words[layout.RECORD.index("contended")] = id(locking.contended)
+        fields["activity"] = _address(locks.CLOSED if locking.always else locks.activity)
+        fields["contended"] = id(locking.contended)
     if closed:
-        words[[layout.RECORD.index(field) for field in TAKEN]] = 0
-    words[layout.RECORD.index("exact")] = keywords.exact
-    words[layout.RECORD.index("scalars")] = keywords.scalars
-    words[layout.RECORD.index("tuples")] = keywords.tuples
-    words[layout.RECORD.index("out name")] = id(OUT) if keywords.out else 0
+        fields |= dict.fromkeys(TAKEN, 0)
+    words = np.array([*map(fields.__getitem__, layout.RECORD), *own], np.intp)
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
@@ -216,13 +221,11 @@ def bind(
 
 
 @cache
-def _process_record() -> tuple[int, ...]:
+def _process_fields() -> Mapping[str, int]:
     """The words of RECORD that are the same for every function of this process."""
     layout.verify_layout()
     table = _array_api()
-    words = {
-        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "tuples", "out name"), 0),
-        **dict.fromkeys(("activity", "contended", "arguments", "results"), 0),
+    return {
         "block": id(block),
         "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
@@ -244,7 +247,6 @@ def _process_record() -> tuple[int, ...]:
         **{f"{name} descriptor": id(dtype) for name, dtype in NUMPY_DTYPES.items()},
         **{f"{name} scalar": id(dtype.type) for name, dtype in NUMPY_DTYPES.items()},
     }
-    return tuple(words[field] for field in layout.RECORD)
 
 
 def _array_api() -> int:
