@@ -2,7 +2,8 @@
 
 In: a graph and the settings of its function. Out: a `Key` of three parts, whose digest names the entry: the printed
 graph before any rewrite, the settings, and a fingerprint of this machine (llvm/cpu.py), NumPy, Python and the sources
-of graphc. `difference` tells in words how two keys differ.
+of graphc. So no entry is ever stale: what would change its code gives another key. `difference` tells in words how
+two keys differ.
 
     fingerprint()          "llvmlite 0.47.0; numba 0.65.1; target native; ...; graphc 1b6e...; numpy 2.4.0; ..."
     made_fingerprint()     "target native; ...; version 0.2.0; sources 90f1...; numpy 2.4.0; ..."

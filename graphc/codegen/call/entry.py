@@ -549,7 +549,7 @@ class Call:
         return items.value
 
     def leave(self) -> None:
-        """Give back locks and arena. Calls that come by way of `empty` have no result."""
+        """Release references, locks and the arena. Calls that come by way of `empty` have no result."""
         code, record, go_on = self.code, self.record, self.code.label("go_on")
         go_on.go()
         code.place(self.empty)

@@ -411,8 +411,8 @@ def _sum_blocks(
 ) -> ir.Expr:
     """A sum by blocks, each summed with the partial sums of a vector.
 
-    The blocks' sums of float64 are carried in two floats, the sum and its error, what additions have
-    rounded away: the error then does not grow with the length, where the loop's own partial sums would lose what n / 32
+    The blocks' sums of float64 are a compensated sum: two floats, the sum and its error term, what additions have
+    rounded away. The error then does not grow with the length, where the loop's own partial sums would lose what n / 32
     additions round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in
     float64.
     """

@@ -17,12 +17,12 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
 
 The chunks do not depend on who runs them, so results do not either. Each thread of the team has a worker slot, the
 caller the first, and each worker slot a share of the chunks, which lie side by side. A thread claims the chunks of its
-own share in order, then what is left of the others', last chunk first. Worker slots are for life, so that from call to
-call, and from loop to loop, a thread finds in its own caches what it wrote or read before: where processors have their
-caches apart, that is worth a factor of two. The caller waits for no worker but those that are in the middle of a chunk.
-Where the pool is busy with another caller, or the call comes from within a chunk, the caller runs all chunks itself. So
-it does in a process that was forked while there were workers, until the pool has been made anew there, which is noticed
-by the number of the process. No lock is ever held, so a fork cannot leave one behind.
+own share in order, then steals what is left of the others', last chunk first. Worker slots are for life, so that from
+call to call, and from loop to loop, a thread finds in its own caches what it wrote or read before: where processors
+have their caches apart, that is worth a factor of two. The caller waits for no worker but those that are in the middle
+of a chunk. Where the pool is busy with another caller, or the call comes from within a chunk, the caller runs all
+chunks itself. So it does in a process that was forked while there were workers, until the pool has been made anew
+there, which is noticed by the number of the process. No lock is ever held, so a fork cannot leave one behind.
 
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
 launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
@@ -426,8 +426,8 @@ TAKE_FIRST, TAKE_LAST = 1 << 16, -1
 
 @function()
 def work(code: Code, worker_slot: I64, launch: I64, tally: Ptr) -> Bool:
-    """Runs chunks of this launch while there are some, if the slot is one of its team's; whether it is. Adds to `tally`
-    how many it ran."""
+    """Runs chunks of this launch while there are some, first those of its own share, then stolen ones, if the slot is
+    one of its team's; whether it is. Adds to `tally` how many it ran."""
     own = Share(share_of(code, worker_slot).load(I64, order="acquire", align=64))
     with code.when(own.launch != launch):
         code.ret(False)
