@@ -53,6 +53,26 @@ def test_the_version_is_one_everywhere() -> None:
     assert re.search(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"))[1] == graphc.__version__  # type: ignore[index]
 
 
+def test_recipes_say_what_the_project_says() -> None:
+    """The conda recipe requires what pyproject does, and the container copies what the wheel is made of."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    project, recipe = tomllib.loads(text)["project"], (ROOT / "release" / "conda" / "meta.yaml").read_text("utf-8")
+    run = re.findall(r"(?m)^    - (.+)$", recipe[recipe.index("  run:") : recipe.index("\ntest:")])
+    python, *others = (each.replace(" ", "") for each in run)
+    assert python == f"python{project['requires-python']}" and others == project["dependencies"]
+    assert f"name: {project['name']}\n" in recipe and f"graphc = {project['scripts']['graphc']}\n" in recipe
+    assert f"license: {project['license']}\n" in recipe and project["description"] in recipe
+    source = re.search(r'load_file="(.+?)", from_recipe_dir=True', recipe)
+    pattern = re.search(r"regex_pattern='(.+?)'", recipe)
+    assert source is not None and pattern is not None
+    version = re.search(pattern[1], (ROOT / "release" / "conda" / source[1]).read_text("utf-8"))
+    cited = re.search(r"(?m)^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"))
+    assert version is not None and cited is not None and version[1] == cited[1] == graphc.__version__
+    kept = re.findall(r"(?m)^!(.+)$", (ROOT / "release" / "Dockerfile.dockerignore").read_text("utf-8"))
+    shared = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert set(kept) == {"graphc", "pyproject.toml", *project["license-files"], *shared}
+
+
 def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["docs"]) == 0
     listed = dict(line.split() for line in capsys.readouterr().out.splitlines())
