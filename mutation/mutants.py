@@ -266,7 +266,7 @@ LOWER = Area(
         M("a column reduction is not brought to its dtype", "codegen/lower/shared_loops.py",
           "    finish_rows(lowerer, nest, scope)\n\n\ndef begin_rows", "\n\ndef begin_rows"),
         M("the rows that fill no block are left out", "codegen/lower/shared_loops.py",
-          'for count, block in ((blocks, most), (lowerer.scopes.bind(ir.remainder(rows, ir.integer(most)), "rest"), 1)):',
+          "for count, block in ((blocks, most), (rest, 1)):",
           "for count, block in ((blocks, most),):"),
         M("the rows that fill no block are those at the start", "codegen/lower/shared_loops.py",
           "ir.multiply(row, ir.integer(block)) if block > 1 else ir.add(row, done)", "ir.multiply(row, ir.integer(block))"),
