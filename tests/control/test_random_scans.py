@@ -17,6 +17,7 @@ import graphc
 from graphc.startup.record import record
 from tests.support.random_scans import Program, program_of
 from tests.support.scans_built import Built, Run, Values, built, carried_out, draw
+from tests.support.thorough import some
 
 ULPS = 4.0
 """Units in the last place that an operation may be wrong by, in any form that a rule gives it (`support/bounds.py`)."""
@@ -169,7 +170,7 @@ def near(what: str, got: Any, want: Any, noisy: list[Any], eps: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", some(range(40)))
 def test_interpreted(seed: int) -> None:
     check(seed, "interpreted", 2)
 
@@ -178,7 +179,8 @@ def test_interpreted(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a size depends on")
 @pytest.mark.parametrize(
-    ("seed", "mode"), [*((seed, "python") for seed in range(70, 80)), *((seed, "compiled") for seed in range(90, 96))]
+    ("seed", "mode"),
+    some([*((seed, "python") for seed in range(70, 80)), *((seed, "compiled") for seed in range(90, 96))]),
 )
 def test_generated(seed: int, mode: str) -> None:
     check(seed, mode, seed % 3)

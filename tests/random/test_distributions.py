@@ -154,7 +154,7 @@ def test_extreme_parameters(whole: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some([*FLOATS, *WHOLE]))
+@pytest.mark.parametrize("name", some([*FLOATS, *WHOLE], 4))
 def test_the_modes_agree_for_any_shape(name: str) -> None:
     """Symbolic, empty and scalar shapes; the bits are the same, what is computed of them close."""
     draw, _ = {**FLOATS, **WHOLE}[name]

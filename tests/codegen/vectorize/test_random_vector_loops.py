@@ -9,6 +9,7 @@ from graphc.codegen.llvm.target import processor
 from graphc.codegen.vectorize import vectorizer
 from graphc.errors import GraphcError
 from graphc.options import NATIVE, options
+from tests.support.thorough import some
 from tests.support.vector_loops import check_loops
 
 SEEDS = 3
@@ -16,7 +17,7 @@ TARGETS = (*NAMED, NATIVE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", some(range(SEEDS)))
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_loops(target: str, seed: int) -> None:
     try:
