@@ -8,6 +8,8 @@ that source by `language.bind_source`, where a quotient by 0 is no error, and no
     gamma(x)              by steps of 1 up to 24, by Stirling's formula and reflection beyond (DLMF 5.5, 5.11.3)
     j0, j1, y0, y1        by recurrence and Neumann's series (Abramowitz and Stegun 9.1.88), beyond 25 by Hankel's
                           expansion (DLMF 10.17.3)
+    jv, yv                by recurrence from low orders, where J + i Y is an integral by the trapezoidal rule (10.9.18)
+                          or Hankel's expansion, J of high orders from higher ones (10.74.4)
     airy(x)               by Maclaurin's series, K of orders 1/3 and 2/3 (DLMF 9.6.2), the expansions for large x (9.7)
                           and between both by Taylor's series
     ellipk(m), ellipe(m)  by the arithmetic-geometric mean (DLMF 19.8.5, 19.8.6)
@@ -21,6 +23,8 @@ from __future__ import annotations
 from math import inf, nan
 
 from numpy import (
+    atan,
+    ceil,
     copysign,
     cos,
     exp,
@@ -260,6 +264,137 @@ def y1(x: Number) -> Number:
     if x <= 0.0:
         return -inf if x == 0.0 else nan
     return cylinder(x, True, True)
+
+
+# --- Bessel functions of real orders ----------------------------------------------------------------------------------
+
+
+def sine_of_pi(v: Number) -> Number:
+    """sin(pi v), which is 0 for whole numbers and 1 or -1 between two of them."""
+    rest = v - 2.0 * rint(0.5 * v)
+    if fabs(rest) > 0.5:
+        rest = copysign(1.0, rest) - rest
+    if fabs(rest) > 0.25:
+        return copysign(cos(3.141592653589793 * (0.5 - fabs(rest))), rest)
+    return sin(3.141592653589793 * rest)
+
+
+def bessel_base(v: Number, x: Number, is_second: bool) -> Number:
+    """J or, where is_second, Y of an order of about sqrt(2 x) or less, by Hankel's expansion. Below 25, of an order
+    from -1/2 to 3/2, by the integral for J + i Y (DLMF 10.9.18) on the path of steepest descent, which has the height
+    pi / 2 + atan(sinh(t)) above t, by the trapezoidal rule."""
+    c = cos(x)
+    s = sin(x)
+    a = 0.0
+    b = 0.0
+    if x < 25.0:
+        step = 0.36 / sqrt(x)
+        step = 0.15 if step > 0.15 else step
+        most = 0.0
+        for n in range(20000):
+            t = float64(n) * step
+            rise = sinh(t)
+            fall = 1.0 / sqrt(1.0 + rise * rise)
+            size = exp(v * t - x * rise * rise * fall)
+            other = exp(-v * t - x * rise * rise * fall) if n > 0 else 0.0
+            low = v * (1.5707963267948966 - atan(rise))
+            high = v * (1.5707963267948966 + atan(rise))
+            a = a + size * (cos(low) + fall * sin(low)) + other * (cos(high) + fall * sin(high))
+            b = b + size * (fall * cos(low) - sin(low)) + other * (fall * cos(high) - sin(high))
+            most = size if size > most else most
+            if size < 1e-18 * most and x * rise > fabs(v):
+                break
+        a = 0.3183098861837907 * step * a
+        b = 0.3183098861837907 * step * b
+        return b * s - a * c if is_second else b * c + a * s
+    term = 1.0
+    a = 1.0
+    for n in range(1, 100):
+        odd = float64(2 * n - 1)
+        term = term * ((2.0 * v - odd) * (2.0 * v + odd) / (8.0 * float64(n) * x))
+        if n % 2 == 1:
+            b = b + (term if n % 4 == 1 else -term)
+        else:
+            a = a + (term if n % 4 == 0 else -term)
+        if fabs(term) < 1e-17:
+            break
+    turn = 0.5 * v + 0.25
+    turn = turn - 2.0 * rint(0.5 * turn)
+    cosine = c * sine_of_pi(0.5 - turn) + s * sine_of_pi(turn)
+    sine = s * sine_of_pi(0.5 - turn) - c * sine_of_pi(turn)
+    value = a * sine + b * cosine if is_second else a * cosine - b * sine
+    return 0.7978845608028654 * value / sqrt(x)
+
+
+def bessel(v: Number, x: Number, is_second: bool) -> Number:
+    """The same of any order that is not negative: by recurrence away from such a low order; J of an order above x by
+    recurrence from a high one (DLMF 10.74.4), below 2 by its series (10.2.2)."""
+    if x < 2.0 and not is_second:
+        term = 1.0
+        total = 1.0
+        for n in range(1, 40):
+            term = term * (-0.25 * x * x / (float64(n) * (v + float64(n))))
+            total = total + term
+        return 0.0 if v > 171.0 else total * pow(0.5 * x, v) / gamma(v + 1.0)
+    if x == 0.0:
+        return -inf
+    rise = v - (0.5 if x < 25.0 else sqrt(2.0 * x))
+    steps = int64(ceil(rise)) if rise > 0.0 else 0
+    m = v - float64(steps)
+    value = bessel_base(m, x, is_second)
+    if steps == 0:
+        return value
+    following = bessel_base(m + 1.0, x, is_second)
+    k = m
+    if is_second or v <= x:
+        for _ in range(steps):
+            k = k + 1.0
+            after = 2.0 * k / x * following - value
+            value = following
+            following = after
+            if isinf(value):
+                break
+        return value
+    top = int64(8.0 * exp(log(x) / 3.0)) + 25
+    high = 0.0
+    now = 1e-200
+    here = 0.0
+    for n in range(top + steps):
+        here = now if n == top else here
+        after = 2.0 * (v + float64(top - n)) / x * now - high
+        high = now
+        now = after
+        if fabs(now) > 1e200:
+            now = now * 1e-200
+            high = high * 1e-200
+            here = here * 1e-200
+            if n > top and here == 0.0:
+                return 0.0
+    return here * (value / now if fabs(now) > fabs(high) else following / high)
+
+
+def bessel_of_any(v: Number, x: Number, is_second: bool) -> Number:
+    """The same of any order: of negative ones by reflection (DLMF 10.4.6)."""
+    if isnan(v) or isnan(x) or isinf(x) or fabs(v) > 1e9:
+        return nan
+    if v >= 0.0:
+        return bessel(v, x, is_second)
+    sine = sine_of_pi(-v)
+    cosine = sine_of_pi(0.5 + v - 2.0 * rint(0.5 * v))
+    own = 0.0 if cosine == 0.0 else cosine * bessel(-v, x, is_second)
+    other = 0.0 if sine == 0.0 else sine * bessel(-v, x, not is_second)
+    return own + other if is_second else own - other
+
+
+def jv(v: Number, x: Number) -> Number:
+    if x < 0.0 and v != rint(v):
+        return nan
+    size = bessel_of_any(v, fabs(x), False)
+    return -size if x < 0.0 and v != 2.0 * rint(0.5 * v) else size
+
+
+def yv(v: Number, x: Number) -> Number:
+    return nan if x < 0.0 else bessel_of_any(v, x, True)
 
 
 # --- Airy functions ---------------------------------------------------------------------------------------------------

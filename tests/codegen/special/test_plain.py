@@ -13,7 +13,7 @@ from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.ops.custom import value_of
 
 ROUTINES = [routine for routine in PROTOTYPES if is_plain(routine)]
-WITH_ZEROS = ("j0", "j1", "y0", "y1", "expi", "betaln", *[f"airy_{k}" for k in range(4)])
+WITH_ZEROS = ("j0", "j1", "y0", "y1", "jv", "yv", "expi", "betaln", *[f"airy_{k}" for k in range(4)])
 COUNTS = ("pdtrik", "bdtrik", "nbdtrik")
 ENDS = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, 1e-10, 700.0]
 UNIT = [0.0, 1.0, 0.5, 1e-300, 1e-9, 0.2, 0.90001, 1 - 2.0**-53, 1.5, 2.0, -0.5, -1.0, np.nan]
@@ -50,6 +50,10 @@ def operands(name: str, rng: np.random.Generator) -> list[Any]:
         a, b = 10.0 ** rng.uniform(-2, 5, (2, 40))
         ends = [each.ravel() for each in np.meshgrid(ENDS[:8], ENDS[:8], [0.0, 1.0, 0.3, -0.1, 1.1, np.nan])]
         more = [a, b, rng.beta(a, b)]
+    elif name in ("jv", "yv"):
+        ends = [each.ravel() for each in np.meshgrid([0.0, 0.5, -1.0, 3.0, -2.0, 2.25, np.nan], ENDS[:9])]
+        orders = np.concatenate([rng.uniform(-9, 30, 60), rng.integers(-9, 40, 20), 10.0 ** rng.uniform(-3, 2.3, 20)])
+        more = [orders, 10.0 ** rng.uniform(-1, 2, 100)]
     elif len(PROTOTYPES[f"gc_special_{name}_f64"]) == 4:
         ends = [each.ravel() for each in np.meshgrid(ENDS, ENDS)]
         first = 10.0 ** rng.uniform(-3, 2.5 if name.startswith("k") else 9, 40)
@@ -72,7 +76,7 @@ def test_values_are_those_of_scipy() -> None:
     functions = bind_source(source)
     rng = np.random.default_rng(1)
     names = sorted({FUNCTIONS[routine][0] for routine in ROUTINES})
-    assert len(names) == 49
+    assert len(names) == 51
     for name in names:
         given = operands(name, rng)
         made = np.full(len(given[0]), 7.0)
