@@ -31,7 +31,7 @@ import warnings
 from _thread import interrupt_main, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -162,16 +162,8 @@ def routines_of_scipy(names: Sequence[str]) -> tuple[list[int], int] | None:
 # --- parts that are loaded when they are needed -----------------------------------------------------------------------
 
 
-SUFFIXES = {"f64": ctypes.c_double, "f32": ctypes.c_float}
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+SUFFIXES = ("f64", "f32")
 FINDER = ctypes.CFUNCTYPE(None)
-
-
-@cache
-def blocks_type(suffix: str) -> Any:
-    """gc_blocks_<t> (blocked.py)."""
-    number, matrix = SUFFIXES[suffix], (_POINTER, _SIZE, _SIZE)
-    return ctypes.CFUNCTYPE(_SIZE, _POINTER, *[_SIZE] * 4, number, *matrix, *matrix, number, *matrix)
 
 
 def defer(blocks: Callable[[str], int], pool: Callable[[], Pool]) -> None:
@@ -205,7 +197,7 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
 
     function = FINDER(fill)
     PROCESS.kept.append(function)
-    words[finder] = ctypes.cast(function, _POINTER).value or 0
+    words[finder] = ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def find_all(products: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from graphc.codegen.gemm.gemv import free, malloc
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, external, function, module_text, poison
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr, Value
+from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Elements, Ptr, Value, elements
 from graphc.codegen.threads.settings import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
 from graphc.startup.record import record, replace
 
@@ -181,7 +181,7 @@ def give_back(code: Code, suffix: str) -> None:
 
 def words_of(suffix: str) -> tiles.Words:
     types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element)
-    types |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), Ptr)
+    types |= dict.fromkeys(("a", "b", "c", "a_panels", "b_panels"), elements(tiles.ARITHMETIC[suffix].element))
     return tiles.Words({name: types.get(name, I64) for name in WORDS})
 
 
@@ -202,9 +202,9 @@ def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
 
 def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
     """A tile of c, of a panel of a and one of b, whole: by as many rows at a time as registers hold sums of."""
-    rows, element = limits().tile_rows, tiles.ARITHMETIC[suffix].element
+    rows = limits().tile_rows
     for first in range(0, tiles.GROUP, rows):
-        a, c = (each.part(I64.of(first), 0, element) if first else each for each in (product.a, product.c))
+        a, c = (each.part(I64.of(first), 0) if first else each for each in (product.a, product.c))
         tiles.tile(rows, 2 * tiles.lanes_of(suffix), suffix)(
             code, *tiles.arguments(replace(product, a=a, c=c), tiles.TILE)
         )
@@ -214,17 +214,17 @@ def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
 def edge(code: Code, suffix: str, p: tiles.Product, rows: I64, columns: I64) -> None:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
     own, width = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
-    sums = code.local(own.element, tiles.GROUP * width, align=64)
+    sums = code.local(own.element, tiles.GROUP * width, align=64).numbers(own.element)
     if code.poison:
         poison(code, sums, I64.of(tiles.GROUP * width * own.align))
     made = tiles.Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
     panel_tile(code, suffix, replace(p, beta=own.element.of(0), c=made))
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
-        at = p.c.at.at(i * p.c.row + j * p.c.column, own.element)
-        value = code.variable(sums.at(i * width + j, own.element).load(own.element))
+        at = p.c.at.at(i * p.c.row + j * p.c.column)
+        value = code.variable(sums[i * width + j])
         with code.when(~is_fresh):
-            value.value = value.value.apply(own.join, at.load(own.element).apply(own.scale, p.beta))
+            value.value = value.value.apply(own.join, at.value.apply(own.scale, p.beta))
         at.store(value.value)
 
 
@@ -240,28 +240,28 @@ def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64)
         p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
         with code.loop() as iteration:
             depth = tiles.least(code, w["k"] - p.value, w["depth"])
-            a_packed = w["a_panels"].at(p.value * (a_count * tiles.GROUP), element)
-            b_packed = w["b_panels"].at(p.value * (b_count * columns), element)
-            a_there = w["a"].at(p.value * w["a_col"], element)
-            b_there = w["b"].at(p.value * w["b_row"], element)
+            a_packed = w["a_panels"].at(p.value * (a_count * tiles.GROUP))
+            b_packed = w["b_panels"].at(p.value * (b_count * columns))
+            a_there = w["a"].at(p.value * w["a_col"])
+            b_there = w["b"].at(p.value * w["b_row"])
             with code.count(left, right, sure=True) as j:
                 column = j * columns
                 is_packed = j >= w["b_first"]
-                b_panel = is_packed.choose(b_packed.at(j * (depth * columns), element), b_there.at(column, element))
+                b_panel = is_packed.choose(b_packed.at(j * (depth * columns)), b_there.at(column))
                 b = tiles.Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
                 there = tiles.least(code, w["n"] - column, I64.of(columns))
                 is_whole = (there == columns) & (w["c_col"] == 1)
-                c_column = w["c"].at(column * w["c_col"], element)
+                c_column = w["c"].at(column * w["c_col"])
                 above = column - w["diagonal"]
                 with code.count(top, bottom, sure=True) as i:
                     row = i * tiles.GROUP
                     with code.when(row + tiles.GROUP > above):  # else it is wholly above the diagonal
                         in_panel = i >= w["a_first"]
-                        packed = a_packed.at(i * (depth * tiles.GROUP), element)
-                        a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], element))
+                        packed = a_packed.at(i * (depth * tiles.GROUP))
+                        a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"]))
                         steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(tiles.GROUP), w["a_col"])
                         rows = tiles.least(code, w["m"] - row, I64.of(tiles.GROUP))
-                        c = tiles.Matrix(c_column.at(row * w["c_row"], element), w["c_row"], w["c_col"])
+                        c = tiles.Matrix(c_column.at(row * w["c_row"]), w["c_row"], w["c_col"])
                         a = tiles.Matrix(a_panel, *steps)
                         part = tiles.Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
                         with code.when(is_whole & (rows == tiles.GROUP)):
@@ -314,14 +314,14 @@ def slabs(
             across = tiles.panels(b_panels, width)
             blocks = across * tiles.panels(a_panels, height)
             diagonal = (triangle == 0).choose(I64.of(FAR), i - j)
-            c = p.c.at.at(i * p.c.row + j * p.c.column, own.element)
+            c = p.c.at.at(i * p.c.row + j * p.c.column)
             shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
             tell({"n": n, "b_first": b_first, "c": c, **shape})
             at, factor = code.variable(I64.of(0)), code.variable(p.beta)
             with code.loop() as iteration:
                 length = tiles.least(code, p.k - at.value, pass_)
-                a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.element)
-                b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.element)
+                a = p.a.at.at(i * p.a.row + at.value * p.a.column)
+                b = p.b.at.at(at.value * p.b.row + j * p.b.column)
                 b_memory = memory.at(a_panels * tiles.GROUP * length, own.element)
                 tell({"k": length, "a": a, "b": b, "beta": factor.value})
                 tell({"a_panels": memory, "b_panels": b_memory})
@@ -349,8 +349,8 @@ def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, own: Pt
 
 @tiles.element_function("gc_blocks", "noinline optsize", is_internal=False)
 def blocks(
-    code: Code, suffix: str, settings: Ptr, triangle: I64, m: I64, n: I64, k: I64, alpha: Element, a: Ptr, a_row: I64,
-    a_col: I64, b: Ptr, b_row: I64, b_col: I64, beta: Element, c: Ptr, c_row: I64, c_col: I64,
+    code: Code, suffix: str, settings: Ptr, triangle: I64, m: I64, n: I64, k: I64, alpha: Element, a: Elements,
+    a_row: I64, a_col: I64, b: Elements, b_row: I64, b_col: I64, beta: Element, c: Elements, c_row: I64, c_col: I64,
 ) -> I64:  # fmt: skip
     """gc_blocks_<t>."""
     own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)

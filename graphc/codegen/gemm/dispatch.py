@@ -242,16 +242,15 @@ def symmetric(
 @tiles.element_function("mirror", "noinline")
 def mirror(code: Code, suffix: str, m: I64, c: NoAlias, c_row: I64) -> None:
     """Copies the triangle below the diagonal to that above it, block by block."""
-    element = tiles.ARITHMETIC[suffix].element
     with code.count(0, m, MIRRORED, sure=True) as row:
         below = row.apply("add nsw", MIRRORED)
         end = below.minimum(m)
         with code.count(0, end, MIRRORED, sure=True) as column:
             beside = column.apply("add nsw", MIRRORED)
             with code.count(row, end, sure=True) as i:
-                source, target = c.at(i * c_row, element), c.at(i, element)
+                source, target = c.at(i * c_row), c.at(i)
                 with code.count(column, beside.minimum(i)) as j:
-                    target.at(j * c_row, element).store(source.at(j, element).load(element))
+                    target[j * c_row] = source[j]
 
 
 # Products with a vector. ----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from graphc.codegen.gemm import ARGUMENTS, tiles
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, poison
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, NoAlias, Ptr, Value, vector
+from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, Elements, NoAlias, Ptr, Value, elements, vector
 from graphc.startup.record import record, replace
 
 # --- a few rows or columns --------------------------------------------------------------------------------------------
@@ -59,13 +59,13 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
 
     def write(code: Code, n: I64, a: NoAlias, a_row: I64, x: NoAlias) -> Any:
         whole, vectors = n - n % width, n - n % lanes
-        streams = [a.at(a_row * row, own.element) for row in range(count)]
+        streams = [a.at(a_row * row) for row in range(count)]
         totals = [code.variable(register.of(0)) for _ in streams]
         with code.when(whole > 0):
             sums = [[code.variable(register.of(0)) for _ in streams] for _ in range(parts)]
             with code.count(0, whole, width, sure=True) as j:
                 for stream in streams:
-                    ask(code, stream.at(j, own.element), width * own.align)
+                    ask(code, stream.at(j), width * own.align)
                 for part, several in enumerate(sums):
                     add_rows(code, streams, x, j.apply("add nsw", part * lanes), several, tiles.Columns(suffix, lanes))
             for total, *several in zip(totals, *sums, strict=True):
@@ -76,20 +76,26 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
             add_rows(code, streams, x, r, totals, within(code, n, r, suffix))
         return add_lanes([total.value for total in totals], suffix)
 
-    params = {"n": I64, "a": NoAlias, "a_row": I64, "x": NoAlias}
+    numbers = elements(own.element, "noalias")
+    params: dict[str, type[Value]] = {"n": I64, "a": numbers, "a_row": I64, "x": numbers}
     return Function(
         f"dots_of_rows_{count}_{suffix}", vector(own.element, count), params, write, "noinline", is_internal=True
     )
 
 
 def add_rows(
-    code: Code, streams: Sequence[Ptr], x: Ptr, place: I64, sums: Sequence[Variable[Any]], columns: tiles.Columns
+    code: Code,
+    streams: Sequence[Elements],
+    x: Elements,
+    place: I64,
+    sums: Sequence[Variable[Any]],
+    columns: tiles.Columns,
 ) -> None:
     """Adds, for each row, a vector of it at a place times that of x to a sum."""
     own = columns.own
-    factor = columns.read(code, x.at(place, own.element))
+    factor = columns.read(code, x.at(place))
     for stream, total in zip(streams, sums, strict=True):
-        product = columns.read(code, stream.at(place, own.element)).apply(own.times, factor)
+        product = columns.read(code, stream.at(place)).apply(own.times, factor)
         total.value = total.value.apply(own.plus, product)
 
 
@@ -109,28 +115,28 @@ def columns(count: int, suffix: str) -> Function[..., None]:
     def write(code: Code, m: I64, alpha: Any, *rest: Any) -> None:
         *numbers, a, a_col, y = rest
         whole = m - m % lanes
-        streams = [a.at(a_col * column, own.element) for column in range(count)]
+        streams = [a.at(a_col * column) for column in range(count)]
         factor, *factors = [number.spread(lanes) for number in (alpha, *numbers)]
         with code.count(0, whole, lanes) as i:
-            some, at = tiles.Columns(suffix, lanes), y.at(i, own.element)
+            some, at = tiles.Columns(suffix, lanes), y.at(i)
             old, vectors = some.read(code, at), []
             for stream in streams:
-                ask(code, here := stream.at(i, own.element))
+                ask(code, here := stream.at(i))
                 vectors.append(some.read(code, here))
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
         with code.count(whole, m, lanes) as r:
-            some, at = within(code, m, r, suffix), y.at(r, own.element)
+            some, at = within(code, m, r, suffix), y.at(r)
             old = some.read(code, at)
-            vectors = [some.read(code, stream.at(r, own.element)) for stream in streams]
+            vectors = [some.read(code, stream.at(r)) for stream in streams]
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
 
     params: dict[str, type[Value]] = {
         "m": I64,
         "alpha": own.element,
         **dict.fromkeys(numbers, own.element),
-        "a": NoAlias,
+        "a": elements(own.element, "noalias"),
         "a_col": I64,
-        "y": NoAlias,
+        "y": elements(own.element, "noalias"),
     }
     return Function(f"add_columns_{count}_{suffix}", None, params, write, "noinline", is_internal=True)
 
@@ -149,6 +155,7 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
     """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
     own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     register, count = vector(own.element, lanes), SHORT_SUMS // vectors
+    noalias = elements(own.element, "noalias")
 
     def write(
         code: Code, m: I64, n: I64, alpha: Any, a: NoAlias, a_col: I64, x: NoAlias, x_step: I64, y: NoAlias
@@ -158,9 +165,9 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
         sums = [[code.variable(register.of(0)) for _ in parts] for _ in range(count)]
 
         def add(column: I64, totals: Sequence[Variable[Any]]) -> None:
-            factor = x.at(column * x_step, own.element).load(own.element).spread(lanes)
+            factor = x[column * x_step].spread(lanes)
             for place, (part, total) in enumerate(zip(parts, totals, strict=True)):
-                here = part.read(code, a.at(column * a_col + place * lanes, own.element))
+                here = part.read(code, a.at(column * a_col + place * lanes))
                 total.value = total.value.apply(own.plus, here.apply(own.times, factor))
 
         with code.count(0, whole, count) as j:
@@ -170,7 +177,7 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
             add(j, sums[0])
         factor = alpha.spread(lanes)
         for place, part in enumerate(parts):
-            at = y.at(place * lanes, own.element)
+            at = y.at(place * lanes)
             total = join([totals[place].value for totals in sums], suffix)
             part.write(code, part.read(code, at).apply(own.join, total.apply(own.scale, factor)), at)
 
@@ -178,18 +185,19 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
         "m": I64,
         "n": I64,
         "alpha": own.element,
-        "a": NoAlias,
+        "a": noalias,
         "a_col": I64,
-        "x": NoAlias,
+        "x": noalias,
+        "x_step": I64,
+        "y": noalias,
     }
-    params |= {"x_step": I64, "y": NoAlias}
     return Function(f"add_short_{vectors}_{suffix}", None, params, write, "noinline", is_internal=True)
 
 
 def ask(code: Code, at: Ptr, length: int = LINE_BYTES) -> None:
     """Asks for as many bytes as an iteration reads there, some iterations ahead."""
     for distance in range(0, length, LINE_BYTES):
-        prefetch(code, at.at(AHEAD + distance), I32.of(0), I32.of(3), I32.of(1))
+        prefetch(code, at.at(AHEAD + distance, I8), I32.of(0), I32.of(3), I32.of(1))
 
 
 def within(code: Code, size: I64, place: I64, suffix: str) -> tiles.Columns:
@@ -298,7 +306,8 @@ def vector_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys("axy", NoAlias)
+            element = tiles.ARITHMETIC[suffix].element
+            types = dict.fromkeys(("alpha", "beta"), element) | dict.fromkeys("axy", elements(element, "noalias"))
             params = {word: (types | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
 
             def write(code: Code, *values: Any) -> Any:
@@ -320,7 +329,7 @@ def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_
         code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
     total = code.variable(own.element.of(0))
     with code.count(0, k) as p:
-        left, right = (at.at(p * step, own.element).load(own.element) for at, step in ((a, a_step), (b, b_step)))
+        left, right = (at[p * step] for at, step in ((a, a_step), (b, b_step)))
         total.value = total.value.apply(own.plus, left.apply(own.times, right))
     return total.value
 
@@ -331,13 +340,13 @@ def dots(code: Code, suffix: str, p: tiles.Product) -> None:
     own = tiles.ARITHMETIC[suffix]
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, p.m) as i:
-        a, c = p.a.part(i, 0, own.element), p.c.part(i, 0, own.element)
+        a, c = p.a.part(i, 0), p.c.part(i, 0)
         with code.count(0, p.n) as j:
-            b = p.b.part(0, j, own.element)
+            b = p.b.part(0, j)
             total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
-            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.element).at
+            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j).at
             with code.when(~is_fresh):
-                kept = at.load(own.element).apply(own.scale, p.beta)
+                kept = at.value.apply(own.scale, p.beta)
                 value.value = value.value.apply(own.join, kept)
             at.store(value.value)
 
@@ -359,15 +368,15 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
     with code.loop() as iteration:
         iteration.leave.unless(i.value < end)
-        at = p.y.at(i.value, own.element)
-        sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.element), p.a_row, p.x)
+        at = p.y.at(i.value)
+        sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row), p.a_row, p.x)
         value = code.variable(sums.apply(own.scale, factor))
         with code.when(~is_fresh):
             kept = at.load(register, align=own.align).apply(own.scale, keep)
             value.value = value.value.apply(own.join, kept)
         at.store(value.value, align=own.align)
         i.value = i.value.apply("add nsw", ROWS)
-    a, y = p.a.at(i.value * p.a_row, own.element), p.y.at(i.value, own.element)
+    a, y = p.a.at(i.value * p.a_row), p.y.at(i.value)
     by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
 
 
@@ -383,18 +392,18 @@ def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
         code.ret()
     whole, keep = m - m % lanes, beta.spread(lanes)
     with code.count(0, whole, lanes) as i:
-        at = y.at(i, own.element)
+        at = y.at(i)
         at.store(at.load(register, align=own.align).apply(own.scale, keep), align=own.align)
     with code.count(whole, m) as i:
-        at = y.at(i, own.element)
-        at.store(at.load(own.element).apply(own.scale, beta))
+        at = y.at(i)
+        at.store(at.value.apply(own.scale, beta))
 
 
 @vector_function("column_vector", "m n alpha a a_col x x_step beta y")
 def column_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the columns of a, and y, are contiguous: some columns at a time, the larger numbers
     first."""
-    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
+    lanes = tiles.lanes_of(suffix)
     begin(suffix)(code, p.m, p.beta, p.y)
     for registers in SHORT:
         with code.when(p.m <= registers * lanes):
@@ -406,8 +415,8 @@ def column_vector(code: Code, suffix: str, p: VectorProduct) -> None:
         with code.loop() as iteration:
             iteration.leave.unless(j.value < end)
             places = [j.value.apply("add nsw", place) * p.x_step for place in range(count)]
-            numbers = [p.x.at(place, own.element).load(own.element) for place in places]
-            columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.element), p.a_col, p.y)
+            numbers = [p.x[place] for place in places]
+            columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col), p.a_col, p.y)
             j.value = j.value.apply("add nsw", count)
 
 
@@ -424,14 +433,14 @@ def piece(code: Code, suffix: str, p: VectorProduct) -> None:
 
 
 def context_of(suffix: str) -> tiles.Words:
-    types = dict.fromkeys(("alpha", "beta"), tiles.ARITHMETIC[suffix].element) | dict.fromkeys(("a", "x", "y"), Ptr)
+    element = tiles.ARITHMETIC[suffix].element
+    types = dict.fromkeys(("alpha", "beta"), element) | dict.fromkeys("axy", elements(element))
     return tiles.Words({name: types.get(name, I64) for name in PIECES})
 
 
 @tiles.element_function("pieces", "noinline optsize")
 def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The pieces from begin to end, those of the first part first."""
-    element = tiles.ARITHMETIC[suffix].element
     p = context_of(suffix).read(context)
     pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
     y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
@@ -440,8 +449,8 @@ def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> No
         i, j = task % pieces * height, part * length
         i_left, j_left = told.m - i, told.n - j
         m, n = i_left.minimum(height), j_left.minimum(length)
-        a, x = told.a.at(i * told.a_row + j * told.a_col, element), told.x.at(j * told.x_step, element)
-        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, element))
+        a, x = told.a.at(i * told.a_row + j * told.a_col), told.x.at(j * told.x_step)
+        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i))
         here.call(code, piece(suffix))
 
 
@@ -457,7 +466,7 @@ def combine(
     with code.when(y_step == 1):
         p.call(code, column_vector(suffix))
         code.ret()
-    second = replace(p, a=partial.at(m, own.element), n=parts - 1, beta=number, y=partial)
+    second = replace(p, a=partial.at(m), n=parts - 1, beta=number, y=partial)
     second.call(code, column_vector(suffix))
     by_dots(code, suffix, replace(p, n=one, a_col=none))
 
@@ -500,9 +509,9 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
         with code.when(partial.value == NULL):
             by_dots(code, suffix, p)
             code.ret()
-    x_copy = partial.value.at(partial_numbers, own.element)
+    x_copy = partial.value.numbers(own.element).at(partial_numbers)
     with code.count(0, x_numbers) as j:
-        x_copy.at(j, own.element).store(p.x.at(j * p.x_step, own.element).load(own.element))
+        x_copy[j] = p.x[j * p.x_step]
     made = {
         "x": is_copied.choose(x_copy, p.x),
         "x_step": is_copied.choose(I64.of(1), p.x_step),
@@ -525,12 +534,11 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("vector", attributes="alwaysinline")
 def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0."""
-    element = tiles.ARITHMETIC[suffix].element
     # Rows and columns that are contiguous backwards, from their other ends.
     is_back, is_up = p.a_col == -1, p.a_row == -1
     column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)
-    a = p.a.at(row * p.a_row + column * p.a_col, element)
-    x, y = p.x.at(column * p.x_step, element), p.y.at(row * p.y_step, element)
+    a = p.a.at(row * p.a_row + column * p.a_col)
+    x, y = p.x.at(column * p.x_step), p.y.at(row * p.y_step)
     one = I64.of(1)
     # Steps between no two elements do not count.
     a_row = (p.m == 1).choose(I64.of(0), is_up.choose(one, p.a_row))

@@ -42,7 +42,7 @@ from graphc.codegen.gemm.tiles import (
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, external, poison
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F64, I64, Bool, NoAlias, Ptr, vector
+from graphc.codegen.llvm.typed import F64, I64, Bool, Ptr, elements, vector
 from graphc.codegen.threads.settings import LEAST_WORK
 from graphc.startup.record import replace
 
@@ -72,16 +72,16 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"inner_{rows}_{columns}", WITHOUT)
     def write(code: Code, suffix: str, p: Product) -> None:
-        lefts = [p.a.at.at(p.a.row * row, own.element) for row in range(rows)]
-        rights = [p.b.at.at(p.b.column * column, own.element) for column in range(columns)]
+        lefts = [p.a.at.at(p.a.row * row) for row in range(rows)]
+        rights = [p.b.at.at(p.b.column * column) for column in range(columns)]
         whole, vectors = p.k - p.k % (phases * lanes), p.k - p.k % lanes
         register = Columns(suffix, lanes).register
         sums = [[[code.variable(register.of(0)) for _ in lefts] for _ in rights] for _ in range(phases)]
 
         def add(place: I64, totals: Sequence[Sequence[Variable[Any]]], part: Columns) -> None:
-            factors = [part.read(code, right.at(place, own.element)) for right in rights]
+            factors = [part.read(code, right.at(place)) for right in rights]
             for row, left in enumerate(lefts):
-                numbers = part.read(code, left.at(place, own.element))
+                numbers = part.read(code, left.at(place))
                 for several, factor in zip(totals, factors, strict=True):
                     several[row].value = several[row].value.apply(own.plus, numbers.apply(own.times, factor))
 
@@ -98,10 +98,10 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
             made = [join([part[column][row].value for part in sums], suffix) for row in range(rows)]
             totals = add_lanes(made, suffix).apply(own.scale, p.alpha.spread(rows))
             for row in range(rows):
-                place = p.c.at.at(p.c.row * row + p.c.column * column, own.element)
+                place = p.c.at.at(p.c.row * row + p.c.column * column)
                 value = code.variable(totals.lane(row))
                 with code.when(~is_fresh):
-                    value.value = value.value.apply(own.join, place.load(own.element).apply(own.scale, p.beta))
+                    value.value = value.value.apply(own.join, place.value.apply(own.scale, p.beta))
                 place.store(value.value)
 
     return write(suffix)
@@ -112,12 +112,12 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"inner_{rows}", ("m", "a_col", "b_row"))
     def write(code: Code, suffix: str, p: Product) -> None:
-        element, j = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+        j = code.variable(I64.of(0))
         for columns in COLUMNS[has_avx512()]:
             end = p.n - (columns - 1)
             with code.loop() as iteration:
                 iteration.leave.unless(j.value < end)
-                here = replace(p, b=p.b.part(0, j.value, element), c=p.c.part(0, j.value, element))
+                here = replace(p, b=p.b.part(0, j.value), c=p.c.part(0, j.value))
                 block(rows, columns, suffix)(code, *arguments(here, WITHOUT))
                 j.value = j.value.apply("add nsw", columns)
 
@@ -127,12 +127,12 @@ def row_blocks(rows: int, suffix: str) -> Function[..., None]:
 @product_function("inner_products", ("a_col", "b_row"))
 def inner_products(code: Code, suffix: str, p: Product) -> None:
     """The product where rows of a and columns of b are contiguous."""
-    element, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+    i = code.variable(I64.of(0))
     for rows in INNER_ROWS:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
             iteration.leave.unless(i.value < end)
-            here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
+            here = replace(p, a=p.a.part(i.value, 0), c=p.c.part(i.value, 0))
             row_blocks(rows, suffix)(code, *arguments(here, ("m", "a_col", "b_row")))
             i.value = i.value.apply("add nsw", rows)
 
@@ -160,21 +160,19 @@ def along(code: Code, suffix: str, p: Product) -> None:
     with code.when(p.b.row == 1):
         inner_products(suffix)(code, *arguments(p, ("a_col", "b_row")))
         code.ret()
-    copy = code.local(element, COPIED * DEPTH, align=64)
+    copy = code.local(element, COPIED * DEPTH, align=64).numbers(element)
     if code.poison:
         poison(code, copy, I64.of(COPIED * DEPTH * own.align))
     with code.count(0, p.n, COPIED) as j:
         width, factor = (p.n - j).minimum(COPIED), code.variable(p.beta)
         with code.count(0, p.k, DEPTH) as depth:
             height = (p.k - depth).minimum(DEPTH)
-            source = p.b.part(depth, j, element)
+            source = p.b.part(depth, j)
             with code.count(0, height, sure=True) as q, code.count(0, width, sure=True) as column:
-                number = source.at.at(q * p.b.row + column * p.b.column, element).load(element)
-                copy.at(column * DEPTH + q, element).store(number)
+                number = source.at[q * p.b.row + column * p.b.column]
+                copy[column * DEPTH + q] = number
             b = Matrix(copy, I64.of(1), code.variable(I64.of(DEPTH)).value)
-            part = Product(
-                p.m, width, height, p.alpha, p.a.part(0, depth, element), b, factor.value, p.c.part(0, j, element)
-            )
+            part = Product(p.m, width, height, p.alpha, p.a.part(0, depth), b, factor.value, p.c.part(0, j))
             inner_products(suffix)(code, *arguments(part, ("a_col", "b_row")))
             factor.value = element.of(1)
 
@@ -202,13 +200,12 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 
     @product_function(f"strip_{rows}", ("m", *ROWS))
     def write(code: Code, suffix: str, p: Product) -> None:
-        element = ARITHMETIC[suffix].element
         whole = p.n - p.n % width
         with code.count(0, whole, width) as j:
-            here = replace(p, b=p.b.part(0, j, element), c=p.c.part(0, j, element))
+            here = replace(p, b=p.b.part(0, j), c=p.c.part(0, j))
             tile(rows, width, suffix)(code, *arguments(here, TILE))
         with code.count(whole, p.n, lanes) as j:
-            here = replace(p, b=p.b.part(0, j, element), c=p.c.part(0, j, element))
+            here = replace(p, b=p.b.part(0, j), c=p.c.part(0, j))
             tile(rows, lanes, suffix, part=True)(code, *arguments(here, TILE), (p.n - j).minimum(lanes))
 
     return write(suffix)
@@ -218,13 +215,13 @@ def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
 def tiles(code: Code, suffix: str, p: Product) -> None:
     """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
     while p runs. Strips of more rows come first, while they last."""
-    element, i = ARITHMETIC[suffix].element, code.variable(I64.of(0))
+    i = code.variable(I64.of(0))
     for rows, registers in ROW_TILES[has_avx512()]:
         end = p.m - (rows - 1)
         with code.loop() as iteration:
             is_fit = p.n <= lanes_of(suffix) if registers == 1 else Bool.of(True)
             iteration.leave.unless((i.value < end) & is_fit)
-            here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
+            here = replace(p, a=p.a.part(i.value, 0), c=p.c.part(i.value, 0))
             strip(rows, registers, suffix)(code, *arguments(here, ("m", *ROWS)))
             i.value = i.value.apply("add nsw", rows)
 
@@ -234,21 +231,21 @@ def packed(code: Code, suffix: str, p: Product) -> None:
     """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
     own = ARITHMETIC[suffix]
     element = own.element
-    panel = code.local(element, PANEL_ROWS * PANEL_COLUMNS, align=64)
+    panel = code.local(element, PANEL_ROWS * PANEL_COLUMNS, align=64).numbers(element)
     if code.poison:
         poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
     j = code.variable(I64.of(0))
     with code.loop() as by_columns:
         width = (p.n - j.value).minimum(PANEL_COLUMNS)
         lead = (width + (GROUP - 1)) & -GROUP
-        top, c_here = p.b.part(0, j.value, element), p.c.part(0, j.value, element)
+        top, c_here = p.b.part(0, j.value), p.c.part(0, j.value)
         depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
         with code.loop() as by_depth:
             height = (p.k - depth.value).minimum(PANEL_ROWS)
-            a_here, b_here = p.a.part(0, depth.value, element), top.part(depth.value, 0, element)
+            a_here, b_here = p.a.part(0, depth.value), top.part(depth.value, 0)
             with code.count(0, width, GROUP, sure=True) as g:
-                lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, element)
-                pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, element), lead)
+                lanes, group = (width - g).minimum(GROUP), b_here.part(0, g)
+                pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g), lead)
             copy = Matrix(panel, lead, I64.of(1))
             part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
             tiles(suffix)(code, *arguments(part, ROWS))
@@ -264,21 +261,21 @@ def narrow(code: Code, suffix: str, p: Product) -> None:
     """The product for a c of few columns, at most those of a register, and an a whose columns are contiguous: some rows
     of c at a time as columns, in tiles beside it."""
     own, count = ARITHMETIC[suffix], lanes_of(suffix) * NARROW_ROWS
-    made = code.local(own.element, count, align=64)
+    made = code.local(own.element, count, align=64).numbers(own.element)
     if code.poison:
         poison(code, made, I64.of(count * own.align))
     is_fresh = p.beta.compare(own.equal, 0)
     with code.count(0, p.m, NARROW_ROWS) as i:
         height = (p.m - i).minimum(NARROW_ROWS)
         turned = Matrix(made, code.variable(I64.of(NARROW_ROWS)).value, I64.of(1))
-        above = p.a.part(i, 0, own.element).turned()
+        above = p.a.part(i, 0).turned()
         part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.element.of(0), turned)
         tiles(suffix)(code, *arguments(part, ROWS))
         with code.count(0, height, sure=True) as row, code.count(0, p.n) as column:
-            place = p.c.part(i + row, 0, own.element).at.at(column, own.element)
-            value = code.variable(made.at(column * NARROW_ROWS + row, own.element).load(own.element))
+            place = p.c.part(i + row, 0).at.at(column)
+            value = code.variable(made[column * NARROW_ROWS + row])
             with code.when(~is_fresh):
-                value.value = value.value.apply(own.join, place.load(own.element).apply(own.scale, p.beta))
+                value.value = value.value.apply(own.join, place.value.apply(own.scale, p.beta))
             place.store(value.value)
 
 
@@ -334,7 +331,7 @@ BATCHED = ARGUMENTS["batched_gemm"].split()[1:]
 def batch(suffix: str, largest: int) -> Function[..., I64]:
     """gc_batched_gemm_<t>. largest: multiplications of a matrix from which on it is shared out itself."""
     element: Any = ARITHMETIC[suffix].element
-    types = {"alpha": element, "beta": element} | dict.fromkeys("abc", NoAlias)
+    types = {"alpha": element, "beta": element} | dict.fromkeys("abc", elements(element, "noalias"))
     params: dict[str, Any] = {name: types.get(name, I64) for name in BATCHED}
     gemm: Function[..., I64] = external(f"gc_gemm_{suffix}", I64, *(params[name] for name in WORDS))
     part: dict[str, Any] = {"context": Ptr, "begin": I64, "end": I64}
@@ -350,9 +347,9 @@ def _write_range(
 ) -> None:
     """The products from begin to end of a batch."""
     words = Words(params).read(context)
-    element = params["alpha"]
+    params["alpha"]
     with code.count(begin, end) as number:
-        here = {name: words[name].at(number * words[f"{name}_batch"], element) for name in "abc"}
+        here = {name: words[name].at(number * words[f"{name}_batch"]) for name in "abc"}
         gemm(code, *(here.get(name, words[name]) for name in WORDS))
 
 
@@ -405,7 +402,6 @@ def are_few(p: Product) -> Bool:
 @product_function("few", ("c_col",))
 def few(code: Code, suffix: str, p: Product) -> None:
     """The product, row by row."""
-    element = ARITHMETIC[suffix].element
     columns = Columns(suffix, MOST, first_lanes(p.n, MOST))
     offsets = p.b.column.spread(MOST) * vector(I64, MOST).each(range(MOST))
     for is_strided in (False, True):
@@ -414,7 +410,7 @@ def few(code: Code, suffix: str, p: Product) -> None:
             for rows in FEW_ROWS:
                 with code.loop() as iteration:
                     iteration.leave.unless(i.value < p.m - (rows - 1))
-                    here = replace(p, a=p.a.part(i.value, 0, element), c=p.c.part(i.value, 0, element))
+                    here = replace(p, a=p.a.part(i.value, 0), c=p.c.part(i.value, 0))
                     _multiply(code, here, rows, columns, offsets if is_strided else None)
                     i.value = i.value.apply("add nsw", rows)
             code.ret()
@@ -429,8 +425,8 @@ def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any)
         iteration.leave.unless(left.value > 0)
         b_row = columns.read(code, b.value, offsets)
         for row, total in enumerate(sums):
-            number = a.value.at(p.a.row * row, own.element).load(own.element)
+            number = a.value[p.a.row * row]
             total.value = total.value.apply(own.plus, number.spread(MOST).apply(own.times, b_row))
-        a.value, b.value = a.value.at(p.a.column, own.element), b.value.at(p.b.row, own.element)
+        a.value, b.value = a.value.at(p.a.column), b.value.at(p.b.row)
         left.value = left.value - 1
     columns.finish(code, [total.value for total in sums], p)

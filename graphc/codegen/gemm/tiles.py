@@ -16,7 +16,7 @@ from graphc.codegen.gemm import ARGUMENTS, ENTRIES, PRODUCT_WORDS
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, function, functions, gathered
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F32, F64, I32, I64, NULL, Bool, NoAlias, Ptr, Value, vector
+from graphc.codegen.llvm.typed import F32, F64, I32, I64, NULL, Bool, Elements, NoAlias, Ptr, Value, elements, vector
 from graphc.codegen.threads.settings import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, SETTINGS, SETTINGS_WORDS, THREADS
 from graphc.startup.record import record
 
@@ -136,14 +136,14 @@ def lanes_of(suffix: str) -> int:
 class Matrix:
     """A matrix in memory: its address, and the distances between rows and between columns."""
 
-    at: Ptr
+    at: Elements
     row: I64
     column: I64
 
-    def part(self, row: I64 | int, column: I64 | int, element: type[Any]) -> Matrix:
+    def part(self, row: I64 | int, column: I64 | int) -> Matrix:
         """The part that begins with this row and column."""
-        at = self.at if isinstance(row, int) else self.at.at(row * self.row, element)
-        at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column, element)
+        at = self.at if isinstance(row, int) else self.at.at(row * self.row)
+        at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column)
         return Matrix(at, self.row, self.column)
 
     def turned(self) -> Matrix:
@@ -196,7 +196,8 @@ def product_function(
         @cache
         @wraps(body)
         def of(suffix: str) -> Function[..., Any]:
-            types = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].element) | dict.fromkeys("abc", NoAlias)
+            element = ARITHMETIC[suffix].element
+            types = dict.fromkeys(("alpha", "beta"), element) | dict.fromkeys("abc", elements(element, "noalias"))
             params = {each: types.get(each, I64) for each in WORDS if each not in without}
 
             def write(code: Code, *values: Any) -> Any:
@@ -252,10 +253,10 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         def add(totals: Sequence[Variable[Any]]) -> None:
             b_row = columns.read(code, b_here.value)
             for offset, total in zip(offsets, totals, strict=True):
-                number = a_here.value.at(offset, own.element).load(own.element)
+                number = a_here.value[offset]
                 total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
-            a_here.value = a_here.value.at(a.column, own.element)
-            b_here.value = b_here.value.at(b.row, own.element)
+            a_here.value = a_here.value.at(a.column)
+            b_here.value = b_here.value.at(b.row)
 
         whole = product.k - product.k % phases
         with code.when(whole > 0), code.count(0, whole, phases, sure=True):
@@ -294,7 +295,7 @@ class Columns:
         """Write rows of c, of whose products these are the sums."""
         own, width = self.own, self.register.lanes
         new = [code.variable(total.apply(own.scale, p.alpha.spread(width))) for total in sums]
-        places = [p.c.at.at(p.c.row * row, own.element) for row in range(len(sums))]
+        places = [p.c.at.at(p.c.row * row) for row in range(len(sums))]
         ready = code.label("ready")
         ready.when(p.beta.compare(own.equal, 0))
         for value, place in zip(new, places, strict=True):
@@ -352,30 +353,30 @@ def pack(
     is_full = lanes == GROUP
     with code.when(is_full & (lane_step == 1) & (depth > 0)):
         with code.count(0, depth, sure=True) as p:
-            numbers = source.at(p * depth_step, element).load(group, align=own.align)
-            target.at(p * lead, element).store(numbers, align=own.align)
+            numbers = source.at(p * depth_step).load(group, align=own.align)
+            target.at(p * lead).store(numbers, align=own.align)
         code.ret()
     turned = code.variable(I64.of(0))
     # Lanes that are missing there are copies of the last: what is made of them is written nowhere.
     with code.when((lanes > 0) & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
         here = turned.value
         steps = [lane_step * least(code, lanes - 1, I64.of(lane)) for lane in range(GROUP)]
-        _transpose(suffix, source.at(here, element), steps, target.at(here * lead, element), lead)
+        _transpose(suffix, source.at(here), steps, target.at(here * lead), lead)
         turned.value += GROUP
         iteration.leave.unless(turned.value + GROUP <= depth)
     with code.count(turned.value, depth) as r:
-        from_, to = source.at(r * depth_step, element), target.at(r * lead, element)
+        from_, to = source.at(r * depth_step), target.at(r * lead)
         with code.count(0, GROUP, sure=True) as i:
             number = code.variable(element.of(0))
             with code.when(i < lanes):
-                number.value = from_.at(i * lane_step, element).load(element)
-            to.at(i, element).store(number.value)
+                number.value = from_[i * lane_step]
+            to[i] = number.value
 
 
-def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead: I64) -> None:
+def _transpose(suffix: str, source: Elements, steps: Sequence[I64], target: Elements, lead: I64) -> None:
     """Eight rows of eight numbers, which begin at these distances, to columns `lead` apart."""
     own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].element, GROUP)
-    rows = [source.at(step, own.element).load(group, align=own.align) for step in steps]
+    rows = [source.at(step).load(group, align=own.align) for step in steps]
     for distance in (1, 2, 4):
         places = [
             [(lane & ~distance) + low + (GROUP if lane & distance else 0) for lane in range(GROUP)]
@@ -383,7 +384,7 @@ def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead
         ]
         rows = [rows[row & ~distance].pick(rows[row | distance], places[row & distance > 0]) for row in range(GROUP)]
     for number, column in enumerate(rows):
-        target.at(lead * number, own.element).store(column, align=own.align)
+        target.at(lead * number).store(column, align=own.align)
 
 
 def panels(lanes: I64, size: I64 | int) -> I64:
@@ -393,15 +394,15 @@ def panels(lanes: I64, size: I64 | int) -> I64:
 
 @element_function("pack_panels", "noinline")
 def pack_panels(
-    code: Code, suffix: str, begin: I64, end: I64, size: I64, depth: I64, step: I64, lead: I64, source: Ptr,
-    lane_step: I64, depth_step: I64, target: Ptr,
+    code: Code, suffix: str, begin: I64, end: I64, size: I64, depth: I64, step: I64, lead: I64, source: Elements,
+    lane_step: I64, depth_step: I64, target: Elements,
 ) -> None:  # fmt: skip
     """pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step, target): the panels of `lead`
     lanes from begin to end, of `depth` numbers each, `step` of them at a time. Packs the panels from begin to end of
     one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each
     other, a number of all lanes at a time, so that memory is read in order."""
     own = ARITHMETIC[suffix]
-    element, group = own.element, vector(own.element, GROUP)
+    group = vector(own.element, GROUP)
     with code.when(begin >= end):
         code.ret()
     all_ = panels(size, lead) * lead
@@ -409,20 +410,20 @@ def pack_panels(
     p = code.variable(I64.of(0))
     with code.loop() as iteration:
         height = least(code, depth - p.value, step)
-        from_, to = source.at(p.value * depth_step, element), target.at(p.value * all_, element)
+        from_, to = source.at(p.value * depth_step), target.at(p.value * all_)
         numbers = height * lead
         with code.when(begin < beside), code.count(0, height, sure=True) as r:
-            r_from, r_to = from_.at(r * depth_step, element), to.at(r * lead, element)
+            r_from, r_to = from_.at(r * depth_step), to.at(r * lead)
             with code.count(begin, beside, sure=True) as q:
-                q_from, q_to = r_from.at(q * lead, element), r_to.at(q * numbers, element)
+                q_from, q_to = r_from.at(q * lead), r_to.at(q * numbers)
                 with code.count(0, lead, GROUP, sure=True) as i:
-                    q_to.at(i, element).store(q_from.at(i, element).load(group, align=own.align), align=own.align)
+                    q_to.at(i).store(q_from.at(i).load(group, align=own.align), align=own.align)
         # what is left, by groups of lanes; those beyond the last are read nowhere
         with code.count(beside * lead, end * lead, GROUP) as g:
             lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
             inside = (lanes == 0).choose(I64.of(0), g)
             place = (g // lead) * numbers + g % lead
-            strides = from_.at(inside * lane_step, element), lane_step, depth_step, to.at(place, element), lead
+            strides = from_.at(inside * lane_step), lane_step, depth_step, to.at(place), lead
             pack(suffix)(code, lanes, height, *strides)
         p.value += height
         iteration.leave.unless(p.value < depth)

@@ -137,7 +137,7 @@ def functions(
 ) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes a Python function that writes one of LLVM's for any dtype into a table of these by dtype, of the names
     `{name}_{dtype}`. It takes the code and the dtype before its parameters, in whose annotations `Element` is the
-    dtype's type, and `Elements` that of addresses of such numbers.
+    dtype's type, and `Elements` and `NoAlias` those of addresses of such numbers.
 
         @functions("clear", "noinline", NUMBERS.__getitem__)
         def clear(code: Code, dtype: str, place: Ptr, value: Element) -> None:
@@ -154,7 +154,8 @@ def functions(
                 return body(code, dtype, *args)
 
             element = element_of(dtype)
-            returns, types = _types(body, 2, {"Element": element, "Elements": elements(element)})
+            own = {"Element": element, "Elements": elements(element), "NoAlias": elements(element, "noalias")}
+            returns, types = _types(body, 2, own)
             return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=is_internal)
 
         return of

@@ -487,22 +487,23 @@ class Indices(Elements):
     element = I64
 
 
-_addresses: dict[type[Any], type[Elements]] = {I64: Indices}
+_addresses: dict[tuple[type[Any], str], type[Elements]] = {(I64, ""): Indices}
 
 
-def elements(element: type[Any]) -> type[Elements]:
-    """The type of addresses of such numbers."""
-    made = _addresses.get(element)
+def elements(element: type[Any], attributes: str = "") -> type[Elements]:
+    """The type of addresses of such numbers. attributes: of parameters of the type."""
+    made = _addresses.get((element, attributes))
     if made is None:
-        made = type(f"{element.__name__}s", (Elements,), {"__slots__": (), "element": element})
-        _addresses[element] = made
+        namespace = {"__slots__": (), "element": element, "attributes": attributes}
+        made = _addresses[element, attributes] = type(f"{element.__name__}s", (Elements,), namespace)
     return made
 
 
-class NoAlias(Ptr):
+class NoAlias(Elements):
     """The address of memory that a function reaches in no other way."""
 
     __slots__ = ()
+    element = I8
     attributes = "noalias"
 
 

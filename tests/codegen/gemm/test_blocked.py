@@ -3,6 +3,7 @@ from several threads at once."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.gemm import blocks_type, load_blocks
+from graphc.codegen.gemm import load_blocks
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.link.elf import link
@@ -42,7 +43,10 @@ def blocks(suffix: str, short: bool) -> Any:
     """The function of large products, with short limits or its own."""
     code = short_blocks(suffix) if short else emit_object([blocks_ir(suffix)], 1)
     pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
-    return blocks_type(suffix)(load_blocks(suffix, code, pool))
+    size, pointer, number = ctypes.c_int64, ctypes.c_void_p, {"f64": ctypes.c_double, "f32": ctypes.c_float}[suffix]
+    matrix = pointer, size, size
+    prototype = ctypes.CFUNCTYPE(size, pointer, *[size] * 4, number, *matrix, *matrix, number, *matrix)
+    return prototype(load_blocks(suffix, code, pool))
 
 
 def steps(view: Array) -> tuple[int, ...]:
