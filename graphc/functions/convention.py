@@ -192,31 +192,39 @@ def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None,
     the function returns a dict. Raises ArgumentError for another form, another dtype, a read-only array, and two arrays
     that share memory.
     """
-    if keys is not None and isinstance(out, Mapping):
-        if not set(out) <= set(keys):
-            raise ArgumentError(f"out must be a dict with keys of {', '.join(keys)}; got {_kind(out)}")
-        given = [out.get(key) for key in keys]
-    elif single:
-        given = [out[0] if isinstance(out, tuple) and len(out) == 1 else out]
-    else:
-        if not isinstance(out, tuple | list) or len(out) != len(outputs):
-            raise ArgumentError(f"out must be a tuple of {len(outputs)} arrays or None; got {_kind(out)}")
-        given = list(out)
+    given = _given_in_order(out, len(outputs), keys, single)
     for number, (array, node) in enumerate(zip(given, outputs, strict=True)):
-        what = f"out[{number}] for {describe(node)}"
         if array is None:
             continue
-        if not isinstance(array, np.ndarray):
-            raise ArgumentError(f"{what} must be an array; got {_kind(array)}")
-        refuse_masked(array, what)
-        if array.dtype != node.type.dtype:
-            raise ArgumentError(f"{what} must have dtype {node.type.dtype}; got {array.dtype}")
-        if not array.flags.writeable:
-            raise ArgumentError(f"{what} is read-only")
+        what = f"out[{number}] for {describe(node)}"
+        _check_given(array, node, what)
         for other, before in enumerate(given[:number]):
             if before is not None and (before is array or _share_memory(before, array)):
                 raise ArgumentError(f"{what} shares memory with out[{other}]; each result needs an array of its own")
     return given
+
+
+def _given_in_order(out: Any, count: int, keys: Sequence[str] | None, single: bool) -> list[Any]:
+    """The argument `out` as one item for each of `count` outputs, unchecked."""
+    if keys is not None and isinstance(out, Mapping):
+        if not set(out) <= set(keys):
+            raise ArgumentError(f"out must be a dict with keys of {', '.join(keys)}; got {_kind(out)}")
+        return [out.get(key) for key in keys]
+    if single:
+        return [out[0] if isinstance(out, tuple) and len(out) == 1 else out]
+    if not isinstance(out, tuple | list) or len(out) != count:
+        raise ArgumentError(f"out must be a tuple of {count} arrays or None; got {_kind(out)}")
+    return list(out)
+
+
+def _check_given(array: Any, node: Node, what: str) -> None:
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{what} must be an array; got {_kind(array)}")
+    refuse_masked(array, what)
+    if array.dtype != node.type.dtype:
+        raise ArgumentError(f"{what} must have dtype {node.type.dtype}; got {array.dtype}")
+    if not array.flags.writeable:
+        raise ArgumentError(f"{what} is read-only")
 
 
 def _share_memory(left: Array, right: Array) -> bool:

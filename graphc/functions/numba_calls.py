@@ -193,52 +193,59 @@ def intrinsic(address: int, roles: Sequence[tuple[bool, Any]], wanted: Mapping[i
 
     roles: for each C parameter whether it is an address, and the place of its argument; or the dtype of a result that
     is no array, which is loaded after the call. wanted: the name, dtype and number of axes of arguments, by place;
-    numba raises its TypingError for others."""
-
-    def numba_type(dtype: str) -> Any:
-        return from_dtype(np.dtype(dtype))
-
-    loaded = [numba_type(place) for _, place in roles if isinstance(place, str)]
+    numba raises its TypingError for others. As an example, f(x: float64[], s: float64) -> float64 has the roles
+    [(True, 0), (False, 1), (True, "float64")] and wants {0: ("x", "float64", 1), 1: ("s", "float64", 0)}."""
+    loaded = [_numba_type(place) for _, place in roles if isinstance(place, str)]
+    scalars = {place: _numba_type(dtype) for place, (_, dtype, ndim) in wanted.items() if not ndim}
 
     def call(typingctx: Any, given: Any) -> Any:
         for place, (name, dtype, ndim) in wanted.items():
-            type_, element = given.types[place], numba_type(dtype)
-            is_array = isinstance(type_, types.Array)
-            if is_array != (ndim > 0) or (is_array and (type_.dtype, type_.ndim) != (element, ndim)):
-                raise NumbaTypeError(f"{name} is {dtype} with {ndim} axes, not {type_}")
-            if not is_array and typingctx.can_convert(type_, element) not in SAFE:
-                raise NumbaTypeError(f"{name} is {dtype}, not {type_}")
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            given_types = signature.args[0].types
-            scalars = {place: numba_type(dtype) for place, (_, dtype, ndim) in wanted.items() if not ndim}
-            passed, places = [], []
-            for is_address, place in roles:
-                if isinstance(place, str):
-                    places.append((numba_type(place), _room(context, builder, numba_type(place))))
-                    passed.append(_untyped(builder, places[-1][1]))
-                    continue
-                value, type_ = builder.extract_value(args[0], place), given_types[place]
-                if place in scalars:
-                    value, type_ = context.cast(builder, value, type_, scalars[place]), scalars[place]
-                if isinstance(type_, types.Array):
-                    value = _untyped(builder, context.make_array(type_)(context, builder, value).data)
-                elif is_address:
-                    room = _room(context, builder, type_)
-                    builder.store(context.data_model_manager[type_].as_data(builder, value), room)
-                    value = _untyped(builder, room)
-                passed.append(value)
-            c_type = ir.FunctionType(ir.IntType(64), [value.type for value in passed])
-            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), c_type.as_pointer())
-            status = builder.call(function, passed)
-            results = [
-                context.data_model_manager[type_].from_data(builder, builder.load(room)) for type_, room in places
-            ]
-            return context.make_tuple(builder, signature.return_type, [status, *results])
-
+            _check_argument(typingctx, given.types[place], name, dtype, ndim)
         return _types.Tuple([types.int64, *loaded])(given), generate
 
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        passed, rooms = [], []
+        for is_address, place in roles:
+            if isinstance(place, str):
+                rooms.append(_room(context, builder, _numba_type(place)))
+                passed.append(_untyped(builder, rooms[-1]))
+            else:
+                value, type_ = builder.extract_value(args[0], place), signature.args[0].types[place]
+                if place in scalars:
+                    value, type_ = context.cast(builder, value, type_, scalars[place]), scalars[place]
+                passed.append(_passed(context, builder, value, type_, is_address))
+        c_type = ir.FunctionType(ir.IntType(64), [value.type for value in passed])
+        function = builder.inttoptr(ir.Constant(ir.IntType(64), address), c_type.as_pointer())
+        status = builder.call(function, passed)
+        models = [context.data_model_manager[type_] for type_ in loaded]
+        results = [model.from_data(builder, builder.load(room)) for model, room in zip(models, rooms, strict=True)]
+        return context.make_tuple(builder, signature.return_type, [status, *results])
+
     return of_numba(call)
+
+
+def _numba_type(dtype: str) -> Any:
+    return from_dtype(np.dtype(dtype))
+
+
+def _check_argument(typingctx: Any, type_: Any, name: str, dtype: str, ndim: int) -> None:
+    """Raise NumbaTypeError where an argument of a type is not taken for a parameter."""
+    element, is_array = _numba_type(dtype), isinstance(type_, types.Array)
+    if is_array != (ndim > 0) or (is_array and (type_.dtype, type_.ndim) != (element, ndim)):
+        raise NumbaTypeError(f"{name} is {dtype} with {ndim} axes, not {type_}")
+    if not is_array and typingctx.can_convert(type_, element) not in SAFE:
+        raise NumbaTypeError(f"{name} is {dtype}, not {type_}")
+
+
+def _passed(context: Any, builder: Any, value: Any, type_: Any, is_address: bool) -> Any:
+    """The C argument for a value: the elements of an array, the address of a number, or the number."""
+    if isinstance(type_, types.Array):
+        return _untyped(builder, context.make_array(type_)(context, builder, value).data)
+    if not is_address:
+        return value
+    room = _room(context, builder, type_)
+    builder.store(context.data_model_manager[type_].as_data(builder, value), room)
+    return _untyped(builder, room)
 
 
 def _room(context: Any, builder: Any, type_: Any) -> Any:
