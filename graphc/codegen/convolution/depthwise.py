@@ -187,10 +187,8 @@ def _store(
             for number, total in enumerate(row):
                 kept.at(number * lanes, own.element).store(total.value, align=own.align)
             with code.count(0, there, sure=True) as lane:
-                to, whole = (
-                    at.at(group * lane, own.element),
-                    code.variable(kept.at(lane, own.element).load(own.element)),
-                )
+                to = at.at(group * lane, own.element)
+                whole = code.variable(kept.at(lane, own.element).load(own.element))
                 with code.when(~is_fresh):
                     whole.value = to.load(own.element).apply(own.join, whole.value)
                 to.store(whole.value)

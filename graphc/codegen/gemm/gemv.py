@@ -76,21 +76,17 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
             add_rows(code, streams, x, r, totals, within(code, n, r, suffix))
         return add_lanes([total.value for total in totals], suffix)
 
-    numbers = elements(own.element, "noalias")
-    params: dict[str, type[Value]] = {"n": I64, "a": numbers, "a_row": I64, "x": numbers}
+    noalias = elements(own.element, "noalias")
+    params: dict[str, type[Value]] = {"n": I64, "a": noalias, "a_row": I64, "x": noalias}
     return Function(
         f"dots_of_rows_{count}_{suffix}", vector(own.element, count), params, write, "noinline", is_internal=True
     )
 
 
 def add_rows(
-    code: Code,
-    streams: Sequence[Elements],
-    x: Elements,
-    place: I64,
-    sums: Sequence[Variable[Any]],
+    code: Code, streams: Sequence[Elements], x: Elements, place: I64, sums: Sequence[Variable[Any]],
     columns: tiles.Columns,
-) -> None:
+) -> None:  # fmt: skip
     """Adds, for each row, a vector of it at a place times that of x to a sum."""
     own = columns.own
     factor = columns.read(code, x.at(place))
@@ -130,14 +126,9 @@ def columns(count: int, suffix: str) -> Function[..., None]:
             vectors = [some.read(code, stream.at(r)) for stream in streams]
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
 
-    params: dict[str, type[Value]] = {
-        "m": I64,
-        "alpha": own.element,
-        **dict.fromkeys(numbers, own.element),
-        "a": elements(own.element, "noalias"),
-        "a_col": I64,
-        "y": elements(own.element, "noalias"),
-    }
+    noalias = elements(own.element, "noalias")
+    params: dict[str, type[Value]] = {"m": I64, **dict.fromkeys(("alpha", *numbers), own.element)}
+    params |= {"a": noalias, "a_col": I64, "y": noalias}
     return Function(f"add_columns_{count}_{suffix}", None, params, write, "noinline", is_internal=True)
 
 
@@ -181,16 +172,8 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
             total = join([totals[place].value for totals in sums], suffix)
             part.write(code, part.read(code, at).apply(own.join, total.apply(own.scale, factor)), at)
 
-    params: dict[str, type[Value]] = {
-        "m": I64,
-        "n": I64,
-        "alpha": own.element,
-        "a": noalias,
-        "a_col": I64,
-        "x": noalias,
-        "x_step": I64,
-        "y": noalias,
-    }
+    params: dict[str, type[Value]] = {"m": I64, "n": I64, "alpha": own.element, "a": noalias, "a_col": I64}
+    params |= {"x": noalias, "x_step": I64, "y": noalias}
     return Function(f"add_short_{vectors}_{suffix}", None, params, write, "noinline", is_internal=True)
 
 
