@@ -60,7 +60,7 @@ from graphc.codegen.gemm.tiles import (
 )
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function
-from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr, vector
+from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Elements, Ptr, vector
 from graphc.codegen.threads.settings import LEAST_WORK
 from graphc.ops.conv import MOST_SPATIAL
 
@@ -77,8 +77,8 @@ from graphc.ops.conv import MOST_SPATIAL
 @range_function("conv_kernels")
 def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
-    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
-    w = words_of().read(context)
+    width = tile_width(suffix)
+    w = words_of(suffix).read(context)
     axes = axes_of(w)
     channels = w["channels_here"]
     # Taps that stand one after the other, in memory and among terms, are one run.
@@ -93,78 +93,75 @@ def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -
     with code.count(begin, end) as unit:
         begin_, channel = unit // channels * GROUP, unit % channels
         lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
-        panel = w["panels"].at(begin_ // width * (w["terms"] * width), element)
+        panel = w["panels"].at(begin_ // width * (w["terms"] * width))
         # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
         # to the same places. What is behind the last lane is 0.
         moved = w["outs"] - GROUP
         is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
         with code.when(lanes < GROUP):
-            _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, element))
+            _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width))
         lane = is_part.choose(moved, begin_)
         lanes = is_part.choose(I64.of(GROUP), lanes)
         with code.when(lanes > 0):
-            source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], element)
+            source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"])
             with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
                 term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
-                from_ = source.at(first * axes[0].w + second * axes[1].w, element)
-                to = panel.at(term * width + lane % width, element)
+                from_ = source.at(first * axes[0].w + second * axes[1].w)
+                to = panel.at(term * width + lane % width)
                 pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
 
 
 def _clear(
-    code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Ptr
+    code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Elements
 ) -> None:
     """Fills a group of lanes of a channel's terms with zeros."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
     group: Any = vector(own.element, GROUP)
     with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
         term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
-        panel.at(term * width, own.element).store(group.of(0), align=own.align)
+        panel.at(term * width).store(group.of(0), align=own.align)
 
 
 @range_function("conv_images")
 def images_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies channels of images into zeros: those from begin to end."""
-    element = ARITHMETIC[suffix].element
-    w = words_of().read(context)
+    w = words_of(suffix).read(context)
     axes = axes_of(w)
     lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
     lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
     with code.count(begin, end) as unit:
         n, c = unit // w["channels_here"], unit % w["channels_here"]
-        source = w["source"].at(n * w["x_n"] + c * w["x_c"], element)
-        target = w["image"].at(n * w["image_n"] + c * w["image_c"], element)
+        source = w["source"].at(n * w["x_n"] + c * w["x_c"])
+        target = w["image"].at(n * w["image_n"] + c * w["image_c"])
         with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
             at = [i + lows[0], j + lows[1]]
             is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
             begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
             end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
             first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
-            to = target.at((i * lengths[1] + j) * lengths[2], element)
-            from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, element)
+            to = target.at((i * lengths[1] + j) * lengths[2])
+            from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x)
             _fill(code, suffix, to, I64.of(0), first)
             _copy(code, suffix, from_, axes[2].x, to, first, last)
             _fill(code, suffix, to, last, lengths[2])
 
 
-def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
+def _fill(code: Code, suffix: str, to: Elements, begin: I64, end: I64) -> None:
     element = ARITHMETIC[suffix].element
     with code.count(begin, end) as place:
-        to.at(place, element).store(element.of(0))
+        to[place] = element.of(0)
 
 
-def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, end: I64) -> None:
+def _copy(code: Code, suffix: str, from_: Elements, step: I64, to: Elements, begin: I64, end: I64) -> None:
     own = ARITHMETIC[suffix]
     group: Any = vector(own.element, GROUP)
     place = code.variable(begin)
     with code.when(step == 1), code.loop() as iteration:
         iteration.leave.unless(place.value + GROUP <= end)
-        to.at(place.value, own.element).store(
-            from_.at(place.value, own.element).load(group, align=own.align), align=own.align
-        )
+        to.at(place.value).store(from_.at(place.value).load(group, align=own.align), align=own.align)
         place.value += GROUP
     with code.count(place.value, end) as rest:
-        to.at(rest, own.element).store(from_.at(rest * step, own.element).load(own.element))
+        to[rest] = from_[rest * step]
 
 
 def is_finite(suffix: str) -> Function[..., Bool]:
@@ -215,26 +212,24 @@ MOST_TILES = 32
 def rows_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The rows of results from begin to end, element by element."""
     own = ARITHMETIC[suffix]
-    words = words_of().read(context)
+    words = words_of(suffix).read(context)
     axes = axes_of(words)
     last = axes[-1]
     with code.count(begin, end) as row:
         place = place_of_line(code, row, words, axes)
-        x, w, y = (
-            address_of(words, name, place, parts, own.element)
-            for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
-        )
+        x, w, y = (address_of(words, name, place, parts) for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01")))
         with code.count(0, last.count) as p:
             total: Variable[Any] = code.variable(own.element.of(0))
             with code.count(0, words["channels"]) as c:
-                at = x.at(c * words["x_c"], own.element), w.at(c * words["w_c"], own.element)
+                at = x.at(c * words["x_c"]), w.at(c * words["w_c"])
                 _add(code, own, total, axes, (place["0"], place["1"], p), at)
-            y.at(p * last.y, own.element).store(total.value)
+            y[p * last.y] = total.value
 
 
 def _add(
-    code: Code, own: Any, total: Variable[Any], axes: Sequence[Axis], counts: tuple[I64, ...], at: tuple[Ptr, Ptr]
-) -> None:
+    code: Code, own: Any, total: Variable[Any], axes: Sequence[Axis], counts: tuple[I64, ...],
+    at: tuple[Elements, Elements],
+) -> None:  # fmt: skip
     """Adds the terms of all taps along these axes to a sum."""
     (axis, *others), (count, *rest), (x, w) = axes, counts, at
     tap = code.variable(I64.of(0))
@@ -243,18 +238,18 @@ def _add(
         now = tap.value
         tap.value = now + 1
         i = axis.place(count, now, iteration)
-        there = x.at(i * axis.x, own.element), w.at(now * axis.w, own.element)
+        there = x.at(i * axis.x), w.at(now * axis.w)
         if others:
             _add(code, own, total, others, tuple(rest), there)
         else:
-            left, right = (each.load(own.element) for each in there)
+            left, right = (each.value for each in there)
             total.value = total.value.apply(own.plus, left.apply(own.times, right))
 
 
 @element_function("conv_one_by_one", "noinline optsize")
 def one_by_one(code: Code, suffix: str, context: Ptr) -> None:
     """All results, one by one."""
-    words = words_of().read(context)
+    words = words_of(suffix).read(context)
     first, second, third = axes_of(words)
     rows = words["images"] * words["groups"] * words["outs"] * first.count * second.count
     each = third.count * words["channels"] * first.taps * second.taps * third.taps
@@ -275,16 +270,16 @@ def distribute(code: Code, body: Function[..., None], context: Ptr, count: I64, 
 def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the parts of the results from begin to end: some tiles of one panel of lanes each."""
     width = tile_width(suffix)
-    w = words_of().read(context)
-    element, count = ARITHMETIC[suffix].element, rows_of_tile()
+    w = words_of(suffix).read(context)
+    count = rows_of_tile()
     bases, targets = code.local(Ptr, count), code.local(Ptr, count)
     across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
     part = w["height"] * count
     with code.count(begin, end, sure=True) as unit:
         lane, from_ = unit % across * width, unit // across * part
         there = least(code, w["outs"] - lane, I64.of(width))
-        panel = w["panels"].at(lane * w["terms"], element)
-        target = w["target"].at(lane * w["y_o"], element)
+        panel = w["panels"].at(lane * w["terms"])
+        target = w["target"].at(lane * w["y_o"])
         depth = (w["is_sliced"] == 0).choose(I64.of(DEPTH), w["terms"])
         until = least(code, from_ + part, results)
         with code.count(0, w["terms"], depth, sure=True) as term:
@@ -294,7 +289,7 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
                 rows = least(code, until - row, I64.of(count))
                 first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
                 terms = most(code, last - first, I64.of(0))
-                operands = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, element)
+                operands = terms, bases, w["offsets"].at(first), panel.at(first * width)
                 more = rows, there, targets, w["y_o"], fresh
                 with code.when(there > lanes_of(suffix)):
                     conv_tile(suffix, 2)(code, *operands, *more)
@@ -303,27 +298,26 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
 
 
 def _rows(
-    code: Code, suffix: str, w: dict[str, Any], row: I64, rows: I64, target: Ptr, bases: Ptr, targets: Ptr, term: I64,
-    stop: I64,
+    code: Code, suffix: str, w: dict[str, Any], row: I64, rows: I64, target: Elements, bases: Ptr, targets: Ptr,
+    term: I64, stop: I64,
 ) -> tuple[I64, I64]:  # fmt: skip
     """The places of the numbers of a tile's results, where the results go, and the terms they have."""
-    element = ARITHMETIC[suffix].element
     n, pixel = row // w["pixels"], code.variable(row % w["pixels"])
     image, result = (
-        code.variable(w["image"].at(n * w["image_n"], element)),
-        code.variable(target.at(n * w["y_n"], element)),
+        code.variable(w["image"].at(n * w["image_n"])),
+        code.variable(target.at(n * w["y_n"])),
     )
     first, last = code.variable(stop), code.variable(term)
     for number in range(rows_of_tile()):
-        bases.at(number, Ptr).store(image.value.at(w["places"].at(pixel.value, I64).load(I64), element))
-        targets.at(number, Ptr).store(result.value.at(w["targets"].at(pixel.value, I64).load(I64), element))
-        first.value = least(code, first.value, w["firsts"].at(pixel.value, I64).load(I64))
-        last.value = most(code, last.value, w["lasts"].at(pixel.value, I64).load(I64))
+        bases.at(number, Ptr).store(image.value.at(w["places"][pixel.value]))
+        targets.at(number, Ptr).store(result.value.at(w["targets"][pixel.value]))
+        first.value = least(code, first.value, w["firsts"][pixel.value])
+        last.value = most(code, last.value, w["lasts"][pixel.value])
         goes_on = rows > number + 1
         following = pixel.value + goes_on.to(I64, signed=False)
         is_next = following == w["pixels"]
-        image.value = image.value.at(is_next.choose(w["image_n"], 0), element)
-        result.value = result.value.at(is_next.choose(w["y_n"], 0), element)
+        image.value = image.value.at(is_next.choose(w["image_n"], 0))
+        result.value = result.value.at(is_next.choose(w["y_n"], 0))
         pixel.value = is_next.choose(I64.of(0), following)
     is_sliced = w["is_sliced"] != 0
     return is_sliced.choose(first.value, term), is_sliced.choose(last.value, stop)
@@ -336,7 +330,7 @@ def _rows(
 def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
     """A convolution without spreads by tiles; false where it is to be computed one by one."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-    record = words_of()
+    record = words_of(suffix)
     w = record.read(context)
     axes = axes_of(w)
     taps = axes[0].taps * axes[1].taps * axes[2].taps
@@ -371,9 +365,9 @@ def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
     ):
         here = least(code, w["images"] - n, chunk)
         there = least(code, w["channels"] - c, passes)
-        source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.element)
-        first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.element)
-        target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.element)
+        source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"])
+        first_w = w["w"].at(group * w["w_g"] + c * w["w_c"])
+        target = w["y"].at(group * w["y_g"] + n * w["y_n"])
         record.put(context, {
                 "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
                 "is_new": ((group + n + c == 0) | (w["channels"] > passes)).to(I64, signed=False),
@@ -407,7 +401,7 @@ def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> d
 @element_function("conv_part", "noinline optsize")
 def part(code: Code, suffix: str, context: Ptr) -> Bool:
     """Some channels of some images of a group; false where a kernel is not finite and may meet what is not there."""
-    width, record = tile_width(suffix), words_of()
+    width, record = tile_width(suffix), words_of(suffix)
     w = record.read(context)
     axes = axes_of(w)
     is_padded = w["is_padded"] != 0
@@ -456,7 +450,7 @@ def without_spread(routine: str, suffix: str) -> Function[..., None]:
     has_groups = routine == "grouped_conv"
 
     def write(code: Code, context: Ptr) -> None:
-        words = words_of().read(context)
+        words = words_of(suffix).read(context)
         axes = axes_of(words)
         with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
             code.ret()
@@ -474,12 +468,12 @@ def without_spread(routine: str, suffix: str) -> Function[..., None]:
             code.ret()
         if has_groups:
             with code.when(takes_panels(suffix, words, FEW)):
-                words_of().put(context, {"is_new": I64.of(0)})
+                words_of(suffix).put(context, {"is_new": I64.of(0)})
                 results = words["outs"] * axes[0].count * axes[1].count * axes[2].count
                 work = (results * terms * tile_width(suffix)).to(F64) * UNIT[suffix]
                 across = panels(words["groups"], tile_width(suffix))
                 distribute(code, group_panels_range(suffix), context, words["images"] * across, work)
-                with code.when(words_of().read(context)["is_new"] == 0):
+                with code.when(words_of(suffix).read(context)["is_new"] == 0):
                     code.ret()
         with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
             code.ret()
@@ -495,8 +489,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
     elements there, which are as far apart as it takes to meet the next."""
 
     def write(code: Code, context: Ptr) -> None:
-        element = ARITHMETIC[suffix].element
-        record = words_of()
+        record = words_of(suffix)
         words = record.read(context)
         axes = axes_of(words)
         own = code.local(I64, len(record.types))
@@ -515,7 +508,7 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
                 }  # fmt: skip
                 record.put(own, {f"{word}_{number}": value for word, value in changed.items()})
                 record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
-                w, y = w.at((left > 0).choose(tap * axis.w, 0), element), y.at(place * axis.y, element)
+                w, y = w.at((left > 0).choose(tap * axis.w, 0)), y.at(place * axis.y)
             record.put(own, {"x": x, "w": w, "y": y})
             without_spread(routine, suffix)(code, own)
 
@@ -545,7 +538,7 @@ def convolution(routine: str, suffix: str) -> Function[..., I64]:
 
     def write(code: Code, *values: Any) -> I64:
         words = dict(zip(WORDS, values, strict=True))
-        record = words_of()
+        record = words_of(suffix)
         context = code.local(I64, len(record.types))
         record.put(context, words)
         axes = axes_of(words)

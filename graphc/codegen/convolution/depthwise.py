@@ -29,10 +29,21 @@ from graphc.codegen.convolution.tiles import (
 )
 from graphc.codegen.gemm.blocked import leave_panels, take_panels
 from graphc.codegen.gemm.gemv import add_lanes, join
-from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, Columns, first_lanes, lanes_of, least, most, pack, panels
+from graphc.codegen.gemm.tiles import (
+    ARITHMETIC,
+    GROUP,
+    Columns,
+    element_function,
+    first_lanes,
+    lanes_of,
+    least,
+    most,
+    pack,
+    panels,
+)
 from graphc.codegen.llvm.builder import Code, Variable
-from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.typed import I64, NULL, Bool, Ptr, vector
+from graphc.codegen.llvm.functions import Function
+from graphc.codegen.llvm.typed import I64, NULL, Bool, Elements, Indices, Ptr, vector
 
 LONG = 16
 """Taps of a line of which the sum is a part of its own."""
@@ -73,19 +84,19 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
     """conv_group_block_<registers>_<t>(context, image, kernel, result, p, q, begin, there, fresh): the results at
     places p, q along the first axes, from `begin` on along the last, of `there` groups: two registers, or at most one.
     They are added to what stands there unless `fresh`."""
-    own, lanes, results = ARITHMETIC[suffix], lanes_of(suffix), _results()
+    lanes, results = lanes_of(suffix), _results()
 
-    @function("noinline optsize", name=f"conv_group_block_{registers}_{suffix}")
+    @element_function(f"conv_group_block_{registers}", "noinline optsize")
     def write(
-        code: Code, context: Ptr, image: Ptr, kernel: Ptr, result: Ptr, p: I64, q: I64, begin: I64, there: I64,
-        fresh: I64,
+        code: Code, suffix: str, context: Ptr, image: Elements, kernel: Elements, result: Elements, p: I64, q: I64,
+        begin: I64, there: I64, fresh: I64,
     ) -> None:  # fmt: skip
-        w = words_of().read(context)
+        w = words_of(suffix).read(context)
         first, second, third = axes_of(w)
         columns = Columns(suffix, lanes, first_lanes(there, lanes) if registers == 1 else None)
         places = [least(code, begin + number, third.count - 1) for number in range(results)]
         taps = _taps(code, third, places)
-        bases = [image.at((place * third.stride - third.low) * third.x, own.element) for place in places]
+        bases = [image.at((place * third.stride - third.low) * third.x) for place in places]
         sums, totals = (
             [[code.variable(columns.register.of(0)) for _ in range(registers)] for _ in places] for _ in range(2)
         )
@@ -96,15 +107,15 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
                     at_1 = q * second.stride + j * second.dilation - second.low
                     with code.when(at_1.below(second.size)):
                         offset = c * w["x_c"] + at_0 * first.x + at_1 * second.x
-                        line = kernel.at(c * w["w_c"] + i * first.w + j * second.w, own.element)
-                        _add(code, columns, third, sums, [base.at(offset, own.element) for base in bases], line, *taps)
+                        line = kernel.at(c * w["w_c"] + i * first.w + j * second.w)
+                        _add(code, columns, third, sums, [base.at(offset) for base in bases], line, *taps)
                         with code.when(third.taps >= LONG):
                             _join(columns, sums, totals)
             _join(columns, sums, totals)
         left = least(code, third.count - begin, I64.of(results))
-        _store(code, columns, totals, result.at(begin * third.y, own.element), (third.y, w["y_g"]), left, there, fresh)
+        _store(code, columns, totals, result.at(begin * third.y), (third.y, w["y_g"]), left, there, fresh)
 
-    return write
+    return write(suffix)
 
 
 def _taps(code: Code, axis: Axis, places: Sequence[I64]) -> tuple[list[tuple[I64, I64]], Bool]:
@@ -128,7 +139,7 @@ def _taps(code: Code, axis: Axis, places: Sequence[I64]) -> tuple[list[tuple[I64
 
 
 def _add(
-    code: Code, columns: Columns, axis: Axis, sums: Sums, bases: Sequence[Ptr], line: Ptr,
+    code: Code, columns: Columns, axis: Axis, sums: Sums, bases: Sequence[Elements], line: Elements,
     taps: Sequence[tuple[I64, I64]], is_within: Bool,
 ) -> None:  # fmt: skip
     """Adds a line of taps: those that all results have together, then what else each has."""
@@ -139,11 +150,11 @@ def _add(
     end.value = most(code, begin.value, end.value)
 
     def add(tap: I64, chosen: Sequence[int]) -> None:
-        kernel, offset = line.at(tap * axis.w, own.element), tap * (axis.dilation * axis.x)
+        kernel, offset = line.at(tap * axis.w), tap * (axis.dilation * axis.x)
         for number in range(len(sums[0])):
-            weights = columns.read(code, kernel.at(number * lanes, own.element))
+            weights = columns.read(code, kernel.at(number * lanes))
             for place in chosen:
-                numbers = columns.read(code, bases[place].at(offset, own.element).at(number * lanes, own.element))
+                numbers = columns.read(code, bases[place].at(offset).at(number * lanes))
                 total = sums[place][number]
                 total.value = total.value.apply(own.plus, numbers.apply(own.times, weights))
 
@@ -166,65 +177,67 @@ def _join(columns: Columns, sums: Sums, totals: Sums) -> None:
 
 
 def _store(
-    code: Code, columns: Columns, totals: Sums, result: Ptr, steps: tuple[I64, I64], rows: I64, there: I64, fresh: I64
-) -> None:
+    code: Code, columns: Columns, totals: Sums, result: Elements, steps: tuple[I64, I64], rows: I64, there: I64,
+    fresh: I64,
+) -> None:  # fmt: skip
     """Stores results. steps: how far apart they are along the line, and among groups."""
     own, lanes = columns.own, columns.register.lanes
     (step, group), is_fresh = steps, fresh != 0
-    kept = code.local(own.element, lanes * len(totals[0]), align=64)
+    kept = code.local(own.element, lanes * len(totals[0]), align=64).numbers(own.element)
     done = code.label("done")
     for place, row in enumerate(totals):
         if place:
             done.when(rows <= place)
-        at = result.at(step * place, own.element)
+        at = result.at(step * place)
         with code.when(group == 1):
             for number, total in enumerate(row):
-                here = at.at(number * lanes, own.element)
+                here = at.at(number * lanes)
                 with code.when(~is_fresh):
                     total.value = columns.read(code, here).apply(own.join, total.value)
                 columns.write(code, total.value, here)
         with code.otherwise():
             for number, total in enumerate(row):
-                kept.at(number * lanes, own.element).store(total.value, align=own.align)
+                kept.at(number * lanes).store(total.value, align=own.align)
             with code.count(0, there, sure=True) as lane:
-                to = at.at(group * lane, own.element)
-                whole = code.variable(kept.at(lane, own.element).load(own.element))
+                to = at.at(group * lane)
+                whole = code.variable(kept[lane])
                 with code.when(~is_fresh):
-                    whole.value = to.load(own.element).apply(own.join, whole.value)
+                    whole.value = to.value.apply(own.join, whole.value)
                 to.store(whole.value)
     code.place(done)
 
 
-def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Sequence[I64], there: I64, fresh: I64
-) -> None:  # fmt: skip
+def _block(
+    code: Code, suffix: str, context: Ptr, at: Sequence[Elements], places: Sequence[I64], there: I64, fresh: I64
+) -> None:
     """Results of a panel of groups."""
-    element, lanes = ARITHMETIC[suffix].element, lanes_of(suffix)
-    y_g = words_of().read(context)["y_g"]
+    lanes = lanes_of(suffix)
+    y_g = words_of(suffix).read(context)["y_g"]
     with code.when(there == tile_width(suffix)):
         group_block(suffix, 2)(code, context, *at, *places, there, fresh)
     with code.otherwise(), code.count(0, there, lanes, sure=True) as lane:
         image, kernel, result = at
-        operands = image.at(lane, element), kernel.at(lane, element), result.at(lane * y_g, element)
+        operands = image.at(lane), kernel.at(lane), result.at(lane * y_g)
         group_block(suffix, 1)(code, context, *operands, *places, least(code, there - lane, I64.of(lanes)), fresh)
 
 
 @range_function("conv_group_lines")
 def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_lines_<t>: the number of a line is that of its image, channel, and places along the first axes."""
-    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
-    w = words_of().read(context)
+    width = tile_width(suffix)
+    w = words_of(suffix).read(context)
     first, second, third = axes_of(w)
     with code.count(begin, end, sure=True) as number:
         q, rest = number % second.count, number // second.count
         p, rest = rest % first.count, rest // first.count
         o, n = rest % w["outs"], rest // w["outs"]
-        image, kernel = w["x"].at(n * w["x_n"], element), w["w"].at(o * w["w_o"], element)
-        result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], element)
+        image, kernel = w["x"].at(n * w["x_n"]), w["w"].at(o * w["w_o"])
+        result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"])
         with (
             code.count(0, third.count, _results(), sure=True) as r,
             code.count(0, w["groups"], width, sure=True) as lane,
         ):
-            at = image.at(lane, element), kernel.at(lane, element), result.at(lane * w["y_g"], element)
+            at = image.at(lane), kernel.at(lane), result.at(lane * w["y_g"])
             there = least(code, w["groups"] - lane, I64.of(width))
             _block(code, suffix, context, at, (p, q, r), there, I64.of(1))
 
@@ -233,7 +246,7 @@ def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I6
 def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_panels_<t>: the number of a panel is that of its image and its first group."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-    record = words_of()
+    record = words_of(suffix)
     w = record.read(context)
     axes = axes_of(w)
     image_length, kernel_length = _turned_length(suffix, w)
@@ -244,6 +257,7 @@ def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I
         leave_panels(code, memory, is_mine)
         record.put(context, {"is_new": I64.of(1)})
         code.ret()
+    turned = memory.numbers(own.element)
     mine = record.write(code, w)
     record.put(mine, {"channels": I64.of(1)})
     sizes, taps = [axis.size for axis in axes], [w["outs"], *(axis.taps for axis in axes)]
@@ -253,32 +267,31 @@ def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I
     with code.count(begin, end, sure=True) as number, code.count(0, w["channels"], sure=True) as c:
         lane, n = number % across * width, number // across
         there = least(code, w["groups"] - lane, I64.of(width))
-        image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.element))
-        kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.element))
+        image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"]))
+        kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"]))
         with code.when(is_turned):
-            _copy(code, suffix, image.value, w, "x", "012", sizes, there, memory)
-            _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.element))
-            image.value, kernel.value = memory, memory.at(image_length, own.element)
-        result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.element)
+            _copy(code, suffix, image.value, w, "x", "012", sizes, there, turned)
+            _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, turned.at(image_length))
+            image.value, kernel.value = turned, turned.at(image_length)
+        result = w["y"].at(n * w["y_n"] + lane * w["y_g"])
         fresh = (c == 0).to(I64, signed=False)
         _panel(code, suffix, mine, (image.value, kernel.value, result), there, fresh)
     leave_panels(code, memory, is_mine)
 
 
-def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64, fresh: I64) -> None:
+def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Elements], there: I64, fresh: I64) -> None:
     """All results of a panel of groups of an image."""
-    w = words_of().read(context)
+    w = words_of(suffix).read(context)
     first, second, third = axes_of(w)
     image, kernel, result = at
-    element = ARITHMETIC[suffix].element
     with (
         code.count(0, w["outs"], sure=True) as o,
         code.count(0, first.count, sure=True) as p,
         code.count(0, second.count, sure=True) as q,
         code.count(0, third.count, _results(), sure=True) as r,
     ):
-        here = result.at(o * w["y_o"] + p * first.y + q * second.y, element)
-        _block(code, suffix, context, (image, kernel.at(o * w["w_o"], element), here), (p, q, r), there, fresh)
+        here = result.at(o * w["y_o"] + p * first.y + q * second.y)
+        _block(code, suffix, context, (image, kernel.at(o * w["w_o"]), here), (p, q, r), there, fresh)
 
 
 # Copies of operands whose groups do not stand beside each other. ------------------------------------------------------
@@ -302,11 +315,11 @@ def _dense(name: str, axes: str, sizes: Sequence[I64], width: int) -> dict[str, 
 
 
 def _copy(
-    code: Code, suffix: str, source: Ptr, w: dict[str, Any], name: str, axes: str, sizes: Sequence[I64], there: I64,
-    to: Ptr,
+    code: Code, suffix: str, source: Elements, w: dict[str, Any], name: str, axes: str, sizes: Sequence[I64],
+    there: I64, to: Elements,
 ) -> None:  # fmt: skip
     """Copies the groups of a panel, so that they stand beside each other; those that are missing are 0."""
-    element, width = ARITHMETIC[suffix].element, tile_width(suffix)
+    width = tile_width(suffix)
     *outer, last = sizes
     lines = outer[0]
     for size in outer[1:]:
@@ -315,14 +328,12 @@ def _copy(
     with code.count(0, lines) as line:
         rest, from_ = line, source
         for axis, size in zip(axes[-2::-1], outer[::-1], strict=True):
-            from_ = from_.at(rest % size * w[f"{name}_{axis}"], element)
+            from_ = from_.at(rest % size * w[f"{name}_{axis}"])
             rest = rest // size
         with code.count(0, width, GROUP, sure=True) as lane:
             here = most(code, least(code, there - lane, I64.of(GROUP)), I64.of(0))
-            begins = from_.at((here > 0).choose(lane * group, I64.of(0)), element)
-            pack(suffix)(
-                code, here, last, begins, group, step, to.at(line * last * width + lane, element), I64.of(width)
-            )
+            begins = from_.at((here > 0).choose(lane * group, I64.of(0)))
+            pack(suffix)(code, here, last, begins, group, step, to.at(line * last * width + lane), I64.of(width))
 
 
 # --- conv lines -------------------------------------------------------------------------------------------------------
@@ -345,10 +356,11 @@ def line(suffix: str, registers: int) -> Function[..., None]:
     """conv_line_<registers>_<t>: `count` results, at most as many as the registers hold."""
     own, lanes, width = ARITHMETIC[suffix], lanes_of(suffix), tile_width(suffix)
 
-    @function("noinline optsize", name=f"conv_line_{registers}_{suffix}")
+    @element_function(f"conv_line_{registers}", "noinline optsize")
     def write(
-        code: Code, terms: I64, image: Ptr, offsets: Ptr, kernel: Ptr, count: I64, result: Ptr, fresh: I64
-    ) -> None:
+        code: Code, suffix: str, terms: I64, image: Elements, offsets: Indices, kernel: Elements, count: I64,
+        result: Elements, fresh: I64,
+    ) -> None:  # fmt: skip
         parts = [Columns(suffix, lanes, first_lanes(count - number * lanes, lanes)) for number in range(registers)]
         if registers > 1:  # a count below 0 would be a large one
             parts = [
@@ -357,34 +369,34 @@ def line(suffix: str, registers: int) -> Function[..., None]:
             ]
         sums = [code.variable(part.register.of(0)) for part in parts]
         with code.count(0, terms) as term:
-            offset = offsets.at(term, I64).load(I64)
-            number = kernel.at(term * width, own.element).load(own.element).spread(lanes)
+            offset = offsets[term]
+            number = kernel[term * width].spread(lanes)
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-                read = part.read(code, image.at(offset + place * lanes, own.element))
+                read = part.read(code, image.at(offset + place * lanes))
                 total.value = total.value.apply(own.plus, read.apply(own.times, number))
         with code.when(fresh == 0):
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-                total.value = part.read(code, result.at(place * lanes, own.element)).apply(own.join, total.value)
+                total.value = part.read(code, result.at(place * lanes)).apply(own.join, total.value)
         for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-            part.write(code, total.value, result.at(place * lanes, own.element))
+            part.write(code, total.value, result.at(place * lanes))
 
-    return write
+    return write(suffix)
 
 
 @range_function("conv_lines")
 def lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_lines_<t>."""
-    w: dict[str, Any] = words_of().read(context)
-    element, lanes, length = ARITHMETIC[suffix].element, lanes_of(suffix), axes_of(w)[2].count
+    w: dict[str, Any] = words_of(suffix).read(context)
+    lanes, length = lanes_of(suffix), axes_of(w)[2].count
     lines = w["pixels"] // length
     with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
         n, pixel = number // lines, number % lines * length
-        image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), element)
-        result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), element)
-        kernel = w["panels"].at(lane, element)
+        image = w["image"].at(n * w["image_n"] + w["places"][pixel])
+        result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"][pixel])
+        kernel = w["panels"].at(lane)
         with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
             left = length - first
-            operands = w["terms"], image.at(first, element), w["offsets"], kernel, left, result.at(first, element)
+            operands = w["terms"], image.at(first), w["offsets"], kernel, left, result.at(first)
             with code.when(left > lanes):
                 line(suffix, LINE_REGISTERS)(code, *operands, w["is_fresh"])
             with code.otherwise():
@@ -420,24 +432,26 @@ def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
 def dots_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_dots_<t>: the number of a line is that of its image, group, channel, and places along the first axes."""
     element = ARITHMETIC[suffix].element
-    w = words_of().read(context)
+    w = words_of(suffix).read(context)
     axes = axes_of(w)
     last = axes[-1]
     with code.count(begin, end) as number:
         place = place_of_line(code, number, w, axes)
-        image = address_of(w, "x", place, "ng", element)
-        kernel = address_of(w, "w", place, "go", element)
-        result = address_of(w, "y", place, "ngo01", element)
+        image = address_of(w, "x", place, "ng")
+        kernel = address_of(w, "w", place, "go")
+        result = address_of(w, "y", place, "ngo01")
         with code.count(0, last.count) as p:
             total = code.variable(element.of(0))
             with code.count(0, w["channels"]) as c:
-                here = image.at(c * w["x_c"], element), kernel.at(c * w["w_c"], element)
+                here = image.at(c * w["x_c"]), kernel.at(c * w["w_c"])
                 part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
                 total.value = total.value.apply(ARITHMETIC[suffix].join, part)
-            result.at(p * last.y, element).store(total.value)
+            result[p * last.y] = total.value
 
 
-def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Ptr, kernel: Ptr) -> Any:
+def _sum(
+    code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Elements, kernel: Elements
+) -> Any:
     """The terms of one channel of a result."""
     first, second, third = axes
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
@@ -450,21 +464,19 @@ def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64]
         with code.when(at_0.below(first.size)), code.count(0, second.taps) as j:
             at_1 = places[1] * second.stride + j * second.dilation - second.low
             with code.when(at_1.below(second.size) & (until > from_)):
-                x = image.at(at_0 * first.x + at_1 * second.x + begin + from_, own.element)
-                w = kernel.at(i * first.w + j * second.w + from_, own.element)
+                x = image.at(at_0 * first.x + at_1 * second.x + begin + from_)
+                w = kernel.at(i * first.w + j * second.w + from_)
                 _dot(code, suffix, sums, x, w, until - from_)
     return add_lanes([join([total.value for total in sums], suffix)], suffix).lane(0)
 
 
-def _dot(code: Code, suffix: str, sums: list[Variable[Any]], x: Ptr, w: Ptr, length: I64) -> None:
+def _dot(code: Code, suffix: str, sums: list[Variable[Any]], x: Elements, w: Elements, length: I64) -> None:
     """Adds the products of two lines to sums."""
     lanes = lanes_of(suffix)
 
     def add(place: I64, total: Variable[Any], columns: Columns) -> None:
         own = columns.own
-        product = columns.read(code, x.at(place, own.element)).apply(
-            own.times, columns.read(code, w.at(place, own.element))
-        )
+        product = columns.read(code, x.at(place)).apply(own.times, columns.read(code, w.at(place)))
         total.value = total.value.apply(own.plus, product)
 
     whole, vectors = length - length % (lanes * len(sums)), length - length % lanes

@@ -25,9 +25,9 @@ from graphc.codegen.gemm.tiles import (
     most,
 )
 from graphc.codegen.llvm.builder import Code, Iteration, Variable
-from graphc.codegen.llvm.functions import Function, function
+from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import I64, Bool, Ptr, vector
+from graphc.codegen.llvm.typed import I64, Bool, Elements, Indices, Ptr, elements, vector
 from graphc.ops.conv import MOST_SPATIAL
 from graphc.startup.record import record
 
@@ -41,9 +41,11 @@ is_padded is_sliced step_c step_0 step_1 step_2 from_0 from_1 from_2 length_0 le
 """Words that threads are given besides."""
 
 
-def words_of() -> Words:
-    pointers = {"x", "w", "y", "panels", "image", "source", "first_w", "target", *TABLES}
-    return Words({name: Ptr if name in pointers else I64 for name in (*WORDS, *TABLES, *OWN)})
+def words_of(suffix: str) -> Words:
+    numbers = elements(ARITHMETIC[suffix].element)
+    pointers = dict.fromkeys(("x", "w", "y", "panels", "image", "source", "first_w", "target"), numbers)
+    pointers |= dict.fromkeys(TABLES, elements(I64))
+    return Words({name: pointers.get(name, I64) for name in (*WORDS, *TABLES, *OWN)})
 
 
 def range_function(name: str) -> Callable[[Callable[..., None]], Callable[[str], Function[..., None]]]:
@@ -96,11 +98,11 @@ def place_of_line(code: Code, number: I64, words: Mapping[str, Any], axes: Seque
     return place
 
 
-def address_of(words: Mapping[str, Any], name: str, place: Mapping[str, I64], parts: str, element: Any) -> Ptr:
+def address_of(words: Mapping[str, Any], name: str, place: Mapping[str, I64], parts: str) -> Elements:
     """Return the address in the operand `name` of the element at these parts of a place."""
-    at: Ptr = words[name]
+    at: Elements = words[name]
     for part in parts:
-        at = at.at(place[part] * words[f"{name}_{part}"], element)
+        at = at.at(place[part] * words[f"{name}_{part}"])
     return at
 
 
@@ -136,7 +138,7 @@ def write_offsets(code: Code, w: Mapping[str, Any], axes: Sequence[Axis], steps:
         term = c * w["step_c"] + i * w["step_0"] + j * w["step_1"]
         base = c * w["image_c"] + i * zero.dilation * steps[0] + j * one.dilation * steps[1]
         with code.count(0, two.taps) as k:
-            w["offsets"].at(term + k * w["step_2"], I64).store(base + k * two.dilation * steps[2])
+            w["offsets"][term + k * w["step_2"]] = base + k * two.dilation * steps[2]
 
 
 def write_places(code: Code, w: Mapping[str, Any], axes: Sequence[Axis], steps: Sequence[I64]) -> None:
@@ -173,10 +175,10 @@ def write_places(code: Code, w: Mapping[str, Any], axes: Sequence[Axis], steps: 
             with code.count(0, axes[2].count) as k:
                 first, last = terms(2, k, own)
                 pixel = row + k
-                w["places"].at(pixel, I64).store(here + (k * axes[2].stride - lows[2]) * steps[2])
-                w["targets"].at(pixel, I64).store(target + k * axes[2].y)
-                w["firsts"].at(pixel, I64).store(first)
-                w["lasts"].at(pixel, I64).store(last)
+                w["places"][pixel] = here + (k * axes[2].stride - lows[2]) * steps[2]
+                w["targets"][pixel] = target + k * axes[2].y
+                w["firsts"][pixel] = first
+                w["lasts"][pixel] = last
 
 
 # --- conv tiles -------------------------------------------------------------------------------------------------------
@@ -217,24 +219,17 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
     own, lanes, count = ARITHMETIC[suffix], lanes_of(suffix), rows_of_tile()
     register: Any = vector(own.element, lanes)
 
-    @function("noinline optsize", name=f"conv_tile_{registers}_{suffix}")
+    @element_function(f"conv_tile_{registers}", "noinline optsize")
     def write(
-        code: Code,
-        terms: I64,
-        images: Ptr,
-        offsets: Ptr,
-        kernels: Ptr,
-        rows: I64,
-        there: I64,
-        results: Ptr,
-        step: I64,
-        fresh: I64,
-    ) -> None:
+        code: Code, suffix: str, terms: I64, images: Ptr, offsets: Indices, kernels: Elements, rows: I64, there: I64,
+        results: Ptr, step: I64, fresh: I64,
+    ) -> None:  # fmt: skip
         sums = [[code.variable(register.of(0)) for _ in range(registers)] for _ in range(count)]
-        bases = [images.at(row, Ptr).load(Ptr) for row in range(count)]
+        bases = [images.at(row, Ptr).load(Ptr).numbers(own.element) for row in range(count)]
         with code.when(terms > 0):
             _multiply(code, own, sums, bases, terms, offsets, kernels, tile_width(suffix))
         places = [results.at(row, Ptr).load(Ptr) for row in (0, count - 1)]
+        first = places[0].numbers(own.element)
         distance = places[1].integer() - places[0].integer()
         is_beside = (rows == count) & (distance == (count - 1) * own.align)
         is_fresh = fresh != 0
@@ -242,43 +237,44 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
             _store(code, suffix, sums, results, rows, there, is_fresh)
             code.ret()
         with code.when(is_beside & is_fresh):
-            _turn(code, own, sums, places[0], there, step, fresh=True)
+            _turn(code, own, sums, first, there, step, fresh=True)
             code.ret()
         with code.when(is_beside):
-            _turn(code, own, sums, places[0], there, step, fresh=False)
+            _turn(code, own, sums, first, there, step, fresh=False)
             code.ret()
-        kept = code.local(own.element, count * registers * lanes, align=64)
+        kept = code.local(own.element, count * registers * lanes, align=64).numbers(own.element)
         for place, parts in enumerate(sums):
             for number, part in enumerate(parts):
-                kept.at((place * registers + number) * lanes, own.element).store(part.value, align=own.align)
+                kept.at((place * registers + number) * lanes).store(part.value, align=own.align)
         with code.count(0, rows, sure=True) as row, code.count(0, there, sure=True) as lane:
-            at = results.at(row, Ptr).load(Ptr).at(lane * step, own.element)
-            total = code.variable(kept.at(row * (registers * lanes) + lane, own.element).load(own.element))
+            at = results.at(row, Ptr).load(Ptr).numbers(own.element).at(lane * step)
+            total = code.variable(kept[row * (registers * lanes) + lane])
             with code.when(~is_fresh):
-                total.value = at.load(own.element).apply(own.join, total.value)
+                total.value = at.value.apply(own.join, total.value)
             at.store(total.value)
 
-    return write
+    return write(suffix)
 
 
 def _multiply(
-    code: Code, own: Arithmetic, sums: Sums, bases: Sequence[Ptr], terms: I64, offsets: Ptr, kernels: Ptr, width: int
-) -> None:
+    code: Code, own: Arithmetic, sums: Sums, bases: Sequence[Elements], terms: I64, offsets: Indices,
+    kernels: Elements, width: int,
+) -> None:  # fmt: skip
     """Adds the terms, one row of the kernels after the other."""
     offset_at, kernel_at, left = code.variable(offsets), code.variable(kernels), code.variable(terms)
     register = sums[0][0].type_
     with code.loop() as iteration:
-        offset = offset_at.value.load(I64)
+        offset = offset_at.value.value
         parts = [
-            kernel_at.value.at(number * register.lanes, own.element).load(register, align=own.align)
+            kernel_at.value.at(number * register.lanes).load(register, align=own.align)
             for number in range(len(sums[0]))
         ]
         for base, row in zip(bases, sums, strict=True):
-            number = base.at(offset, own.element).load(own.element).spread(register.lanes)
+            number = base[offset].spread(register.lanes)
             for total, part in zip(row, parts, strict=True):
                 total.value = total.value.apply(own.plus, number.apply(own.times, part))
-        offset_at.value = offset_at.value.at(1, I64)
-        kernel_at.value = kernel_at.value.at(width, own.element)
+        offset_at.value = offset_at.value.at(1)
+        kernel_at.value = kernel_at.value.at(width)
         left.value = left.value.apply("add nsw", -1)
         iteration.leave.when(left.value == 0)
 
@@ -292,16 +288,16 @@ def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: 
     for place, row in enumerate(sums):
         if place:
             done.when(rows <= place)
-        at = results.at(place, Ptr).load(Ptr)
+        at = results.at(place, Ptr).load(Ptr).numbers(own.element)
         for number, (part, total) in enumerate(zip(parts, row, strict=True)):
-            here = at.at(number * lanes, own.element)
+            here = at.at(number * lanes)
             with code.when(~is_fresh):
                 total.value = part.read(code, here).apply(own.join, total.value)
             part.write(code, total.value, here)
     code.place(done)
 
 
-def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step: I64, *, fresh: bool) -> None:
+def _turn(code: Code, own: Arithmetic, sums: Sums, place: Elements, there: I64, step: I64, *, fresh: bool) -> None:
     """Stores the sums of each lane beside each other."""
     side = SEGMENT // own.align
     several: Any = vector(own.element, side)
@@ -316,11 +312,11 @@ def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step:
             number = register * lanes + lane
             if number:
                 done.when(there <= number)
-            at = place.at(step * number if number else 0, own.element)
+            at = place.at(step * number if number else 0)
             for position, group in enumerate(groups):
                 whole, first = group[lane % side], lane // side * side
                 part = whole.pick(whole, range(first, first + side))
-                here = at.at(position * side, own.element)
+                here = at.at(position * side)
                 if not fresh:
                     part = here.load(several, align=own.align).apply(own.join, part)
                 here.store(part, align=own.align)
