@@ -354,9 +354,9 @@ def jacobian(
 ) -> Any:
     """Return the Jacobian of a vector with respect to `wrt`.
 
-    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. A loop
-    over the elements makes the rows, and computes common parts once; up to WRITTEN_OUT elements, of static number, are
-    written out where `expression` depends on no loop. For a scalar it is the gradient. Other arguments and errors are
+    The result has the structure of `wrt`. Each part has the shape of `expression` followed by the shape of its node. A
+    loop over the elements of `expression` computes the rows, and computes common parts once. A few rows, whose number
+    is static, are computed without a loop. The Jacobian of a scalar is its gradient. Other arguments and errors are
     those of `grad`. For a function of arrays it is `jacrev`.
 
     Raises GradientError for an `expression` of more than one axis, and what `grad` raises.

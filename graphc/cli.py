@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_export(commands)
 
-    about = commands.add_parser("info", help="print what a report of a fault should say: versions, processor, cache")
+    about = commands.add_parser("info", help="print versions, processor and cache, which belong in a report of a fault")
     about.set_defaults(command=run_info)
 
     showing = commands.add_parser("show", help="the same as `graphc cache show`")
@@ -114,7 +114,7 @@ def _add_export(commands: Any) -> None:
     """The command `graphc export`."""
     exporting = commands.add_parser(
         "export",
-        help="write a saved function as a C library, or as a Python module that needs NumPy alone",
+        help="write a saved function as a C library, or as a Python module that needs only NumPy",
         description="Writes a function of a file, which f.save wrote, as a C library or as a Python module.",
     )
     exporting.add_argument("model", help="the path of a file of f.save")
@@ -145,7 +145,7 @@ def _telling(text: Callable[[argparse.Namespace], object]) -> Callable[[argparse
 
 def _add_cache(commands: Any) -> None:
     """The commands of `graphc cache`."""
-    folder = commands.add_parser("cache", help="look at and after the compiled graphs on disk")
+    folder = commands.add_parser("cache", help="list, check, copy and remove the compiled graphs on disk")
     actions = folder.add_subparsers(required=True, metavar="action")
 
     def add(name: str, run: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
@@ -155,7 +155,9 @@ def _add_cache(commands: Any) -> None:
 
     add("list", run_list, "list all entries: key, last use, bytes, target, name; the last used first")
     _show_arguments(add("show", run_show, "print what the cache holds of a compiled graph"))
-    why = add("why", run_why, "run a program without compiling, and tell why the cache lacks which of its functions")
+    why = add(
+        "why", run_why, "run a program without compiling; list its functions that are not in the cache, with reasons"
+    )
     why.add_argument("program", help="the path of a Python program")
     why.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
@@ -171,7 +173,9 @@ def _add_cache(commands: Any) -> None:
     export = _telling(lambda parsed: f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
     add("export", export, "write all entries to a bundle").add_argument("bundle", help="the path of a zip file")
     import_ = _telling(lambda parsed: f"{manage.import_(parsed.bundle)} entries added to {options.cache_dir}")
-    adding = add("import", import_, "add the entries of a bundle, which is machine code: from those you trust")
+    adding = add(
+        "import", import_, "add the entries of a bundle, which are machine code: import only from people whom you trust"
+    )
     adding.add_argument("bundle", help="the path of a zip file")
     add("verify", run_verify, "check every file of every entry, and remove those that are damaged")
     stats = _telling(lambda parsed: manage.statistics())

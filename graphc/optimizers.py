@@ -81,8 +81,8 @@ def apply_updates(params: Any, updates: Any) -> Any:
 
 
 def sgd(learning_rate: Rate, momentum: float = 0.0, nesterov: bool = False) -> Optimizer:
-    """Return gradient descent: the step is -rate * gradient. learning_rate: a number, or a function of the number of
-    steps before. momentum, nesterov: as of `momentum`."""
+    """Return gradient descent, whose step is -rate * gradient. learning_rate: a number, or a function of the number of
+    earlier steps. momentum, nesterov: those of `momentum`."""
     if momentum:
         return _momentum(learning_rate, momentum, nesterov)
 

@@ -42,7 +42,7 @@ class Methods:
         """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes."""
 
     def argpartition(self, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
-        """The places of the elements of `partition`."""
+        """The indices that `partition` puts in order: `x[argpartition(x, kth)]` is `partition(x, kth)` of a vector."""
 
     def argsort(self, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
         """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""

@@ -228,8 +228,8 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
-    """True with probability `p`: always above 1, and never below 0 or for NaN, as there is no third value that would
-    tell of what is no chance.
+    """Return True with probability `p`, and False otherwise. A `p` above 1 gives True. A `p` below 0, or NaN, gives
+    False: a bool has no value for an invalid probability.
 
         >>> graphc.random.bernoulli(graphc.random.key(0), 0.5, (3,)).dtype
         dtype('bool')

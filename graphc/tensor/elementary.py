@@ -60,9 +60,9 @@ stop_gradient = _table.stop_gradient
 def _documentation(row: Row) -> str:
     """The docstring of a row's function, with an example of numbers within the domain of its arguments."""
     is_whole = "float64" not in row.rule.accepts
-    result = "has the dtype that NumPy promotes the operands to" if row.rule.result is None else "is of bools"
+    result = "has the dtype that NumPy promotes the operands to" if row.rule.result is None else "has the dtype bool"
     if row.rule is FLOAT:
-        result = "is of floats, of integers the smallest that hold them"
+        result = "has a float dtype; integers give the smallest float dtype that holds them"
     ranges = row.integers if is_whole else row.domain
     numbers = [np.linspace(low, high, 5)[1:3].round(2) for low, high in ranges or ((0, 2), (0, 4), (0, 4))][: row.arity]
     numbers = [each.astype("int64" if is_whole else "float64") for each in numbers]
@@ -76,7 +76,7 @@ def _documentation(row: Row) -> str:
         >>> T.{row.name}({", ".join([f"T.constant({first})", *others])}).eval()
         {value!r}
 
-    Raises ShapeError for sizes that do not fit, GraphTypeError for dtypes that it is not there for.
+    Raises ShapeError for sizes that do not broadcast, GraphTypeError for dtypes that it does not take.
     """
 
 

@@ -337,13 +337,13 @@ def _sides(name: str, x: Any) -> tuple[Any, Any]:
 
 
 def tril_indices_from(x: Any, k: Any = 0) -> tuple[Node, ...]:
-    """`tril_indices` for the matrix `x`."""
+    """`tril_indices` for the numbers of rows and columns of a matrix."""
     rows, columns = _sides("tril_indices_from", x)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(x: Any, k: Any = 0) -> tuple[Node, ...]:
-    """`triu_indices` for the matrix `x`."""
+    """`triu_indices` for the numbers of rows and columns of a matrix."""
     rows, columns = _sides("triu_indices_from", x)
     return triu_indices(rows, k, columns)
 

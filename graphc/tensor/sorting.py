@@ -143,7 +143,7 @@ def partition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, 
 
 
 def argpartition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
-    """The places of the elements of `partition`."""
+    """The indices that `partition` puts in order: `x[argpartition(x, kth)]` is `partition(x, kth)` of a vector."""
     return argsort(_with_place("argpartition", x, kth, axis), axis)
 
 
@@ -269,10 +269,12 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """The different elements of `x` in rising order, or its different slices along `axis`, in the order of their first
-    elements, of equal ones the second, and so on. With them, where asked for, the place of the first of each, for each
-    element (in the shape of `x`) or slice the place of its like among them, and how often each comes. Their number
-    follows from the values. equal_nan: all NaN are one; those of slices never are, as in NumPy.
+    """Return the different elements of `x` in rising order, or its different slices along `axis` in lexicographic
+    order.
+
+    return_index: also the index in `x` at which each of them occurs first. return_inverse: also, for each element (in
+    the shape of `x`) or slice, its index in the result. return_counts: also how often each occurs. The size of the
+    result depends on the values. equal_nan: all NaN are one element; in slices NaN are never equal, as in NumPy.
 
         >>> T.unique([3, 1, 3]).eval()
         array([1, 3])
@@ -328,23 +330,23 @@ class UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x: Any) -> UniqueAllResult:
-    """The different elements, the place of the first of each, the place of the like of each element, and counts; no NaN
-    is another's like."""
+    """The different elements, the index at which each occurs first, for each element of `x` its index among them, and
+    how often each occurs. NaN are never equal."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
 def unique_counts(x: Any) -> UniqueCountsResult:
-    """The different elements and how often each comes; no NaN is another's like."""
+    """The different elements, and how often each occurs. NaN are never equal."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
 def unique_inverse(x: Any) -> UniqueInverseResult:
-    """The different elements and for each element the place of its like; no NaN is another's like."""
+    """The different elements, and for each element of `x` its index among them. NaN are never equal."""
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
 def unique_values(x: Any) -> Node:
-    """The different elements; no NaN is another's like."""
+    """The different elements. NaN are never equal."""
     found: Node = unique(x, equal_nan=False)
     return found
 

@@ -161,7 +161,7 @@ def _bessel(stem: str, doc: str, of_first: Callable[..., Node], of_others: Calla
     )
     other = scipy_function(
         f"{letter}v{end}",
-        f"{doc.format('v' if end else 'v at x')}; by v it has no derivative.",
+        f"{doc.format('v' if end else 'v at x')}. It has no derivative by `v`.",
         unknown(0),
         lambda g, z, args: of_others(g, z, args[1], other(args[0] - 1, args[1]), other(args[0] + 1, args[1])),
     )

@@ -161,12 +161,12 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
 
 
 def nanmax(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
-    """The maximum over `axis` of what is not NaN; NaN where nothing is."""
+    """The maximum over `axis` of the elements that are not NaN; NaN if all are."""
     return _nan_extreme(reductions.max, x, axis, keepdims, -np.inf, initial, where)
 
 
 def nanmin(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
-    """The minimum over `axis` of what is not NaN; NaN where nothing is."""
+    """The minimum over `axis` of the elements that are not NaN; NaN if all are."""
     return _nan_extreme(reductions.min, x, axis, keepdims, np.inf, initial, where)
 
 
@@ -208,7 +208,7 @@ def _marked(x: Any, where: Any) -> Node:
 
 
 def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
-    """The mean over `axis` of what is not NaN; NaN where nothing is.
+    """The mean over `axis` of the elements that are not NaN; NaN if all are.
 
     >>> T.nanmean(T.constant([1.0, np.nan, 3.0])).eval()
     array(2.)

@@ -335,13 +335,13 @@ itairy_2 = row("itairy_2", "The integral of Ai from -x to 0.", lambda z, x: airy
 itairy_3 = row("itairy_3", "The integral of Bi from -x to 0.", lambda z, x: airy_2(-x))
 jve: Any = row(
     "jve",
-    "jv of real arguments; by v it has no derivative here.",
+    "`jv` with SciPy's scaling, which is 1 for real arguments. It has no derivative by `v`.",
     sp.unknown,
     lambda z, v, x: 0.5 * (jve(v - 1, x) - jve(v + 1, x)),
 )
 yve: Any = row(
     "yve",
-    "yv of real arguments; by v it has no derivative here.",
+    "`yv` with SciPy's scaling, which is 1 for real arguments. It has no derivative by `v`.",
     sp.unknown,
     lambda z, v, x: 0.5 * (yve(v - 1, x) - yve(v + 1, x)),
 )
@@ -370,13 +370,13 @@ def _struve_rest(v: Node, x: Node) -> Node:
 
 struve: Any = row(
     "struve",
-    "Struve's function of order v; by v it has no derivative here.",
+    "Struve's function of order `v`. It has no derivative by `v`.",
     sp.unknown,
     lambda z, v, x: 0.5 * (struve(v - 1, x) - struve(v + 1, x) + _struve_rest(v, x)),
 )
 modstruve: Any = row(
     "modstruve",
-    "Struve's modified function of order v; by v it has no derivative here.",
+    "Struve's modified function of order `v`. It has no derivative by `v`.",
     sp.unknown,
     lambda z, v, x: 0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _struve_rest(v, x)),
 )
