@@ -59,7 +59,7 @@ def as_key(value: Any) -> Node:
 
 
 def key(seed: Any) -> Node:
-    """The key of a seed, a number or an integer scalar. Keys of different seeds are unrelated."""
+    """Return the key of a seed: a whole number or an integer scalar. Different seeds give independent numbers."""
     node = as_node(int(seed) % 2**64 if isinstance(seed, int | np.integer) and not isinstance(seed, bool) else seed)
     if node.ndim or is_float(node.type.dtype) or node.type.dtype == "bool":
         raise GraphTypeError(f"a seed is a whole number; {describe(node)} has type {node.type}")
@@ -67,12 +67,12 @@ def key(seed: Any) -> Node:
 
 
 def split(key: Any, num: int | Node = 2) -> Node:
-    """`num` new keys of a key, as a vector; the old one should not be used again."""
+    """Return a vector of `num` new keys, made from `key`. Do not use `key` itself again."""
     return elementwise("philox_low", places((sizes.as_size(as_node(num)),)), word(SPLITTING), as_key(key))
 
 
 def fold_in(key: Any, data: Any) -> Node:
-    """The key of a key and a whole number, the count of a step for instance."""
+    """Return a new key, made from a key and a whole number, for example the number of a step."""
     return elementwise("philox_low", cast(as_node(data), "uint64"), word(FOLDING), as_key(key))
 
 
@@ -163,13 +163,14 @@ def float_of(name: str, dtype: Any, *parameters: Node) -> str:
 
 
 def bits(key: Any, shape: Shape = (), dtype: Any = "uint64") -> Node:
-    """Random whole numbers of an unsigned dtype, all equally likely."""
+    """Draw whole numbers of an unsigned dtype, all equally likely."""
     own, _ = sized("bits", shape)
     return cast(words(as_key(key), own), np.dtype(dtype).name)
 
 
 def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Node:
-    """Numbers from `minval` to below `maxval`: minval + (maxval - minval) * u, u a multiple of 2**-53 (2**-24).
+    """Draw uniform numbers of the interval [minval, maxval): minval + (maxval - minval) * u, where u is a multiple of
+    2**-53 (in float32 of 2**-24).
 
     Raises GraphTypeError for a dtype that is no float, ShapeError where a parameter has more axes than `shape`.
 
@@ -186,7 +187,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
 
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Standard normal numbers, by the method of Box and Muller (1958).
+    """Draw standard normal numbers, by the method of Box and Muller (1958).
 
     Raises GraphTypeError for a dtype that is no float.
 
@@ -211,7 +212,7 @@ def log1p(x: Node) -> Node:
 
 
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int64") -> Node:
-    """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval).
+    """Draw whole numbers from `minval` to below `maxval`, equally likely up to a part in 2**64 / (maxval - minval).
 
     Raises GraphTypeError for limits that are no whole numbers.
 
@@ -245,8 +246,8 @@ def require(x: Node, condition: Node, message: str) -> Node:
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> Node:
-    """The place along `axis` of one of the categories, whose chances are proportional to exp(logits): where logits
-    with Gumbel noise are largest. A call raises GraphValueError where a logit is NaN, or all along `axis` are
+    """Draw categories: indices along `axis`, with probabilities proportional to exp(logits). Each is the index of the
+    largest logit after Gumbel noise was added. A call raises GraphValueError if a logit is NaN, or all along `axis` are
     -infinity.
 
         >>> graphc.random.categorical(graphc.random.key(0), T.log([0.0, 1.0])).eval()
@@ -273,27 +274,27 @@ def most_likely(key: Any, scores: Node, place: int, shape: Shape = None) -> Node
 
 
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Exponential numbers of mean 1: -log u."""
+    """Draw exponential numbers of mean 1: -log(u), where u is uniform."""
     return _standard("exponential", key, shape, dtype)
 
 
 def gumbel(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Gumbel numbers: -log(-log u)."""
+    """Draw standard Gumbel numbers: -log(-log(u)), where u is uniform."""
     return _standard("gumbel", key, shape, dtype)
 
 
 def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Logistic numbers: log(u / (1 - u))."""
+    """Draw standard logistic numbers: log(u / (1 - u)), where u is uniform."""
     return _standard("logistic", key, shape, dtype)
 
 
 def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Laplace numbers: exponential ones with either sign."""
+    """Draw standard Laplace numbers: exponential numbers with a random sign."""
     return _standard("laplace", key, shape, dtype)
 
 
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Cauchy numbers: the tangent of an angle."""
+    """Draw standard Cauchy numbers: the tangent of a uniform angle."""
     return _standard("cauchy", key, shape, dtype)
 
 
@@ -304,29 +305,29 @@ def not_negative(x: Any, kind: str) -> Node:
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = (), dtype: Any = None) -> Node:
-    """exp(sigma * z), z normal."""
+    """Draw log-normal numbers: exp(sigma * z), where z is standard normal."""
     own, (width,) = sized("lognormal", shape, sigma)
     real = float_of("lognormal", dtype, width)
     return E("portable_exp", not_negative(width, real) * normal(key, own, real))
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """scale * e ** (1 / concentration), e exponential: its logarithm is a Gumbel number with the other sign."""
+    """Draw Weibull numbers: scale * e ** (1 / concentration), where e is exponential of mean 1."""
     own, (factor, power) = sized("weibull_min", shape, scale, concentration)
     real = float_of("weibull_min", dtype, factor, power)
     return not_negative(factor, real) * E("portable_exp", -gumbel(key, own, real) / not_negative(power, real))
 
 
 def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """exp(e / b), e exponential: 1 at least, with a tail of power b."""
+    """Draw Pareto numbers of shape `b`, which are at least 1: exp(e / b), where e is exponential of mean 1."""
     own, (power,) = sized("pareto", shape, b)
     real = float_of("pareto", dtype, power)
     return E("portable_exp", exponential(key, own, real) / not_negative(power, real))
 
 
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """The number of trials of chance `p` until one succeeds, the last one counted: ceil(log u / log(1 - p)); -1 where p
-    is no chance."""
+    """Draw the number of trials up to the first success, which has probability `p`: ceil(log(u) / log(1 - p)), where u
+    is uniform. An invalid `p` gives -1."""
     own, (chance,) = sized("geometric", shape, p)
     real = float_of("geometric", None, chance)
     waited = -exponential(key, own, real) / log1p(-cast(chance, real))
@@ -343,9 +344,9 @@ def whole(number: Node, holds: Node, dtype: Any) -> Node:
 
 
 def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Node:
-    """Inverse Gaussian numbers (Michael, Schucany and Haas, The American Statistician 30, 1976), in a form that does
-    not cancel: the smaller root of their quadratic is mean**2 over the larger one. Which root is taken depends on the
-    parameters, so that derivatives are those of `by_its_place`."""
+    """Draw inverse Gaussian numbers (Michael, Schucany and Haas, The American Statistician 30, 1976), in a form that
+    does not cancel: the smaller root of their quadratic is mean**2 over the larger one. Which root is taken depends on
+    the parameters, so that derivatives are those of `by_its_place`."""
     own, (middle, width) = sized("wald", shape, mean, scale)
     real = float_of("wald", dtype, middle, width)
     parameters = [cast(middle, real), cast(width, real)]

@@ -154,7 +154,7 @@ def _flat(name: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tu
 
 
 def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Gamma numbers of shape parameter `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
+    """Draw gamma numbers of shape `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
     26, 2000). Their derivative by `a`: distributions.py."""
     number, alpha = _drawn_gamma("gamma", 0, key, a, shape, dtype)
 
@@ -218,12 +218,12 @@ def _gamma(element: Element, alpha: Node, cube: Node) -> tuple[Node, Node]:
 
 
 def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """2 g, g of shape parameter df / 2."""
+    """Draw chi-square numbers with `df` degrees of freedom: twice gamma numbers of shape df / 2."""
     return 2.0 * gamma(key, 0.5 * as_node(df), shape, dtype)
 
 
 def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """g1 / (g1 + g2), by their logarithms: so small parameters give no 0 / 0."""
+    """Draw beta numbers: g1 / (g1 + g2) of gamma numbers of shapes `a` and `b`. Logarithms avoid 0 / 0."""
     own, (left, right) = sized("beta", shape, a, b)
     logs = [log_gamma_number(fold_in(key, n), each, own, dtype) for n, each in enumerate((left, right))]
     difference = logs[0] - logs[1]
@@ -233,7 +233,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> No
 
 
 def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Vectors of sum 1 along the last axis: gamma numbers over their sum. shape: without that axis."""
+    """Draw vectors along the last axis whose sum is 1: gamma numbers over their sum. shape: without that axis."""
     chances = as_node(alpha)
     if shape is not None:
         front, _ = sized("dirichlet", shape)
@@ -244,7 +244,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> N
 
 
 def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Student's t: z / sqrt(chi2 / df)."""
+    """Draw Student's t numbers: z / sqrt(c / df), where z is standard normal and c is chi-square."""
     own, (freedom,) = sized("t", shape, df)
     real = float_of("t", dtype, freedom)
     half = 0.5 * cast(freedom, real)
@@ -252,7 +252,7 @@ def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """The ratio of two chi-square numbers, each over its degrees of freedom."""
+    """Draw F numbers: the ratio of two chi-square numbers, each over its degrees of freedom."""
     own, (above, under) = sized("f", shape, dfnum, dfden)
     real = float_of("f", dtype, above, under)
     halves = [0.5 * cast(each, real) for each in (above, under)]
@@ -264,8 +264,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) 
 
 
 def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """Poisson numbers of mean `lam`: for a mean below 10 the distribution is added up, above that Hörmann's method
-    PTRS (Insurance: Mathematics and Economics 12, 1993). -1 where the mean is negative, NaN, or too large."""
+    """Draw Poisson numbers of mean `lam`. Below a mean of 10 the probabilities are summed; above it Hörmann's method
+    PTRS (Insurance: Mathematics and Economics 12, 1993) is used. A mean that is negative, NaN or too large gives -1."""
 
     def hat_of(mean: Node) -> _TransformedRejection:
         b = 0.931 + 2.53 * E("sqrt", mean)
@@ -286,8 +286,9 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """The number of `n` trials of chance `p` that succeed: where few do the distribution is added up, else Hörmann's
-    method BTRS (Journal of Statistical Computation and Simulation 46, 1993). -1 for what is no number or no chance."""
+    """Draw the number of successes in `n` trials, of probability `p` each. Where few are expected, the probabilities
+    are summed; elsewhere Hörmann's method BTRS (Journal of Statistical Computation and Simulation 46, 1993) is used.
+    Invalid parameters give -1."""
 
     def rarer(chance: Node) -> Node:
         return E("where", E("less_equal", chance, 0.5), chance, 1.0 - chance)
@@ -324,7 +325,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
 
 
 def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """The number of trials of chance `p` that fail before `n` succeed: Poisson numbers of a gamma mean."""
+    """Draw the number of failures before `n` successes of probability `p`: Poisson numbers of a gamma mean."""
     own, (count, chance) = sized("negative_binomial", shape, n, p)
     count, chance = cast(count, EXACTLY), cast(chance, EXACTLY)
     mean = gamma(fold_in(key, 0), count, own, EXACTLY) * (1.0 - chance) / chance
@@ -432,8 +433,8 @@ def _added_up_or_tried(name: str, ways: _TwoMethods, key: Any, shape: Shape, *pa
 
 
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi. Their
-    derivatives: distributions.py."""
+    """Draw angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi.
+    Their derivatives: distributions.py."""
 
     def trial_of(element: Element, kappa: Node) -> Trial:
         r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
@@ -467,7 +468,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995). Their derivatives by
+    """Draw standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995). Their derivatives by
     these: distributions.py."""
 
     def draw(element: Element, low: Node, high: Node) -> Node:

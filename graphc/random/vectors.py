@@ -66,7 +66,7 @@ def order(key: Any, count: Node) -> Node:
 
 
 def permutation(key: Any, x: Any) -> Node:
-    """The rows of an array in random order, all orders equally likely; of a number n, 0 … n - 1 in random order."""
+    """Return the rows of an array in random order, all orders equally likely. A number n stands for 0 … n - 1."""
     array = as_node(x)
     if not array.ndim:
         return order(key, cast(array, "int64"))
@@ -98,10 +98,10 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 
 
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
-    """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length, or there
-    are fewer items than are asked for; a call raises GraphValueError where a chance is negative or NaN, where none is
-    above 0, or without `replace` fewer are than items are asked for."""
+    """Draw items of `a`: a vector, or a number that stands for 0 … a - 1. p: their probabilities, equal where None.
+    Without `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length,
+    or there are fewer items than are asked for; a call raises GraphValueError where a chance is negative or NaN, where
+    none is above 0, or without `replace` fewer are than items are asked for."""
     items = as_node(a)
     if p is not None and as_node(p).ndim != 1:
         raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
@@ -130,9 +130,10 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
 
 def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """Counts of the categories, along the last axis of their chances `pvals`, in `n` trials: binomial numbers of
-    what is left, one category after the other. shape: without the axis of categories; by default that of both. A call
-    raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are trials."""
+    """Draw the counts of categories in `n` trials. `pvals` are their probabilities along the last axis: binomial
+    numbers of the trials that are left, one category after the other. shape: without the axis of categories; by default
+    that of both. A call raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are
+    trials."""
     given = as_node(pvals)
     chances = require(given, *_all_chances("multinomial", given))
     real = float_of("multinomial", None, chances)
@@ -262,7 +263,7 @@ def _outer(name: str, shape: Shape, *own: tuple[Size, ...]) -> tuple[Size, ...]:
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Shape = None, dtype: Any = None, method: str = "cholesky"
 ) -> Node:
-    """Normal vectors, along the last axis, of a mean and a covariance: mean + r z, r r' = cov, z standard normal.
+    """Draw normal vectors along the last axis: mean + r z, where r r' = cov and z is standard normal.
 
     mean: (..., n). cov: (..., n, n), symmetric. shape: the axes before the vector, by default those of the parameters.
     method: what r is made by; "cholesky" needs a positive definite covariance and reads its lower triangle, and raises
@@ -296,8 +297,9 @@ def multivariate_normal(
 
 
 def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Wishart matrices: sums of `df` products x x' of normal vectors x of covariance `scale`, for any real df > n - 1
-    (Bartlett's decomposition, Odell and Feiveson, Journal of the American Statistical Association 61, 1966).
+    """Draw Wishart matrices: sums of `df` products x x' of normal vectors x of covariance `scale`, for any real df
+    above n - 1 (Bartlett's decomposition, Odell and Feiveson, Journal of the American Statistical Association 61,
+    1966).
 
     df: a number, or one for each matrix. scale: (..., n, n), positive definite. shape: the axes before the matrix, by
     default those of the parameters. Of a smaller df the numbers are NaN.
