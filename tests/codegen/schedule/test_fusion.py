@@ -120,7 +120,7 @@ def random_program(seed: int) -> tuple[list[Node], list[Node], list[tuple[Any, N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(PROGRAMS))
+@pytest.mark.parametrize("seed", some(range(PROGRAMS)))
 def test_random_programs_over_rows(seed: int) -> None:
     leaves, outputs, updates = random_program(seed)
     weight = updates[0][0]
