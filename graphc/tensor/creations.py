@@ -20,7 +20,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dis import get_instructions
 from functools import lru_cache, partial, wraps
 from importlib.machinery import PathFinder
@@ -41,7 +41,7 @@ from graphc.tensor import boundary
 from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
 from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
-from graphc.tensor.python_functions import EXTREMES, REPLACED as OF_MATH
+from graphc.tensor.python_functions import PYTHONS, REPLACED as OF_MATH, tells_apart
 from graphc.trees import leaves
 
 # --- NumPy's generators -----------------------------------------------------------------------------------------------
@@ -423,29 +423,37 @@ BY_ORIGINAL = {id(original): replacement for _, _, original, replacement in REPL
 BOUND: list[tuple[dict[str, Any], str, Any]] = []
 """The names of programs' modules that are replaced: the module's names, the name, NumPy's function; None for a name
 of Python's, which the module had not."""
+KEPT: dict[int, set[str]] = {}
+"""The names of Python's that stay as they are in a module, by the identity of its names."""
 
 
 def replace_in(function: Any) -> None:
     """Put the replacements in place of what the module of a program's function has imported from NumPy, and those of
-    Python's `max` and `min` among its names."""
+    Python's `max`, `min`, `float` and `int` among its names."""
     function = getattr(function, "__func__", getattr(function, "func", function))
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     names, code = getattr(function, "__globals__", None), getattr(function, "__code__", None)
     if not COUNT[0] or names is None or code is None or not is_programs(code.co_filename):
         return
-    replace_names(names)
+    replace_names(names, tells_apart(code))
 
 
-def replace_names(names: dict[str, Any]) -> None:
-    """Put the replacements among the names of a program's module, while a function is traced."""
+def replace_names(names: dict[str, Any], without: Collection[str] = ()) -> None:
+    """Put the replacements among the names of a program's module, while a function is traced. without: names of
+    Python's that a function of the module tells apart from what stands for them."""
     with LOCK:
+        kept = KEPT.setdefault(id(names), set())
+        kept.update(without)
+        for name in without:
+            if names.get(name) is PYTHONS[name]:
+                del names[name]
         for name, value in [*names.items()]:
             if (made := BY_ORIGINAL.get(id(value))) is not None:
                 names[name] = made
                 BOUND.append((names, name, value))
-        for name, made in EXTREMES.items():
-            if name not in names:
+        for name, made in PYTHONS.items():
+            if name not in names and name not in kept:
                 names[name] = made
                 BOUND.append((names, name, None))
 
@@ -471,10 +479,11 @@ def restore() -> None:
                 setattr(home, name, original)
             if "scipy" in sys.modules:
                 HOOKS.scipys.restore()
+            KEPT.clear()
             while BOUND:
                 names, name, original = BOUND.pop()
                 if original is None:
-                    if names.get(name) is EXTREMES[name]:
+                    if names.get(name) is PYTHONS[name]:
                         del names[name]
                 elif names.get(name) is BY_ORIGINAL[id(original)]:
                     names[name] = original

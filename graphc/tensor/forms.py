@@ -76,6 +76,12 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Node:
     return result if dtype is None else tensor.cast(result, dtype)
 
 
+def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Node:
+    """np.stack, which takes the rows of a tensor."""
+    result = tensor.stack(list(arrays), axis=axis)
+    return result if dtype is None else tensor.cast(result, dtype)
+
+
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Node]:
     """np.split; `tensor.split` is Theano's."""
     node = as_node(ary)
@@ -289,7 +295,7 @@ def min_scalar_type(a: Any) -> Any:
 
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
-    "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
+    "np.concat": concatenate, "np.stack": stack, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
     "np.unstack": unstack, "np.arange": arange, "np.i0": bessel,
     # Python's numbers are arrays to NumPy's products, which have a dtype
     "np.dot": lambda a, b: tensor.dot(as_node(a), as_node(b)),

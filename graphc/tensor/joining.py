@@ -92,7 +92,8 @@ def join(axis: Any, *arrays: Any) -> Node:
 
 
 def stack(arrays: Any, *more: Any, axis: int = 0) -> Node:
-    """Arrays of one shape along a new axis: `stack([x, y], axis=1)`; also Theano's older `stack(x, y)`.
+    """Arrays of one shape along a new axis: `stack([x, y], axis=1)`; also Theano's older `stack(x, y)` and `stack(x)`,
+    where each argument is one of them (`np.stack(x)` takes the rows of a tensor).
 
     Raises ShapeError for other sizes, AxisError for a wrong axis.
 
@@ -102,7 +103,7 @@ def stack(arrays: Any, *more: Any, axis: int = 0) -> Node:
     """
     if len(more) == 1 and isinstance(more[0], int) and isinstance(arrays, (list, tuple)):
         axis, more = more[0], ()
-    nodes = _alike([arrays, *more] if more else arrays, "stack")
+    nodes = _alike([arrays, *more] if more or isinstance(arrays, Node) else arrays, "stack")
     if len({node.ndim for node in nodes}) > 1:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
         raise ShapeError(f"stack: the arrays must have one shape: {shown}")

@@ -1,11 +1,13 @@
-"""Python's own functions of numbers, `math.*`, `max` and `min`, as a traced program calls them with tensors.
+"""Python's own functions of numbers, `math.*`, `max`, `min`, `float` and `int`, as a traced program calls them with
+tensors.
 
     math.log(x.sum())           a node, which is NumPy's value where math.log raises an error: of 0 it is -inf
     max(level + x[i], 0.0)      a node: the later one where it is larger, else the first
+    float(x.mean())             a node of float64 that stands for a Python number
 
 Python asks for the value of a number, or for the truth of a comparison, which a tensor has not. So while a function is
-traced, these functions are others (`creations.replace`): those of `math` in its module, `max` and `min` among the names
-of the program's module. In: their arguments. Out: what Python's own give where these are known, or follow from sizes at
+traced, these functions are others (`creations.replace`): those of `math` in its module, the others among the names of
+the program's module. In: their arguments. Out: what Python's own give where these are known, or follow from sizes at
 hand, which is a question; else nodes, which stand for Python's numbers as Python's results do.
 """
 
@@ -20,6 +22,8 @@ from functools import lru_cache, reduce, wraps
 from itertools import pairwise
 from types import CodeType
 from typing import Any
+
+import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Node, constant_value, describe, literal
@@ -127,12 +131,12 @@ def _float(name: str, nodes: Sequence[Node]) -> Node:
     return elementwise("add", made, 0.0) if made in nodes else made
 
 
-def _whole(name: str, node: Node) -> Node:
-    """A function that gives a whole number, of a node of float64."""
+def _whole(name: str, node: Node, called: str = "") -> Node:
+    """A function that gives a whole number, of a node of float64. called: what the program calls it."""
     holds = elementwise("less", elementwise("abs", node), 2.0**63)
     made = cast(elementwise(name, node), "int64")
     told = describe(node).partition(" (")[0]
-    return checked(made, [cast(holds, "int64")], f"math.{name}({told}) is no whole number of 64 bits", "value")
+    return checked(made, [cast(holds, "int64")], f"{called or f'math.{name}'}({told}) is no whole number of 64 bits", "value")
 
 
 # --- max and min ------------------------------------------------------------------------------------------------------
@@ -186,7 +190,57 @@ def check_one_dtype(name: str, first: Any, later: Any) -> None:
         )
 
 
+# --- float and int ----------------------------------------------------------------------------------------------------
+
+
+def _conversion(kind: type, convert: Callable[[Node], Node]) -> type:
+    """A class in place of `float` or `int`. It is equal to the class, has its instances and its dtype, and makes them;
+    of an open number it makes a node."""
+
+    def make(_: type, *args: Any, **kwargs: Any) -> Any:
+        if not TRACE.depth or len(args) != 1 or kwargs or not is_open(args[0]):
+            return kind(*args, **kwargs)
+        node = boundary.given(args[0])
+        if node.type.dtype[0] == "c" or (kind is int and TRACE.values is not None):  # a gradient that tells values
+            return kind(args[0])
+        return number(convert(node))
+
+    own = {
+        # Python's own methods, without a frame: a tensor that is asked for its class looks at who asks
+        "__instancecheck__": kind.__instancecheck__,
+        "__subclasscheck__": kind.__subclasscheck__,
+        "__eq__": lambda cls, other: other is kind or other is cls,
+        "__hash__": lambda _: hash(kind),
+    }
+    named = {"__module__": __name__, "__new__": make, "__doc__": kind.__doc__, "dtype": np.dtype(kind)}
+    return type("Kind", (type,), own)(kind.__name__, (kind,), named)
+
+
+def _to_float(node: Node) -> Node:
+    return elementwise("positive", node) if node.type.dtype == "float64" else cast(node, "float64")
+
+
+def _to_int(node: Node) -> Node:
+    if node.type.dtype[0] == "f":
+        return _whole("trunc", cast(node, "float64"), "int")
+    return elementwise("positive", node) if node.type.dtype == "int64" else cast(node, "int64")
+
+
+@lru_cache(maxsize=4096)
+def tells_apart(code: CodeType) -> frozenset[str]:
+    """Those of `float` and `int` that a code may compare by `is`, which tells a class from what stands for it."""
+    found = frozenset().union(*(tells_apart(part) for part in code.co_consts if isinstance(part, CodeType)))
+    if CONVERSIONS.keys().isdisjoint(code.co_names):
+        return found
+    instructions = [*get_instructions(code)]
+    compared = {first.argval for first, then in pairwise(instructions) if then.opname == "IS_OP"}  # type(x) is float
+    if compared <= {None, True, False, Ellipsis, *CONVERSIONS}:
+        return found | (compared & CONVERSIONS.keys())
+    return found | (CONVERSIONS.keys() & set(code.co_names))  # kind is other
+
+
 REPLACED = [(math, name, own, _math(name, own)) for name, own in MATHS.items()]
 """The module, the name, Python's own function, and what takes its place while a function is traced."""
-EXTREMES = {name: _extreme(name, getattr(builtins, name)) for name in ("max", "min")}
-"""Those of Python's that compare, by name."""
+CONVERSIONS = {"float": _conversion(float, _to_float), "int": _conversion(int, _to_int)}
+PYTHONS: dict[str, Any] = {name: _extreme(name, getattr(builtins, name)) for name in ("max", "min")} | CONVERSIONS
+"""What takes the place of functions of Python's that have no module, by name."""
