@@ -201,7 +201,8 @@ VIEWS |= dict.fromkeys(
     "asarray asanyarray as_tensor as_tensor_variable conj conjugate real real_if_close".split(), "itself"
 )
 VIEWS |= dict.fromkeys("broadcast_to diagonal diag".split(), "read only")
-VIEWS |= dict.fromkeys("einsum trim_zeros ix_ diff broadcast_arrays meshgrid sliding_window_view".split(), "perhaps")
+VIEWS |= dict.fromkeys("einsum trim_zeros ix_ diff broadcast_arrays meshgrid".split(), "perhaps")
+VIEWS |= dict.fromkeys("as_strided sliding_window_view".split(), "perhaps")
 """NumPy's functions that may return a view: `view` always, `by order` depending on the order of elements, `itself` the
 argument where its dtype is wanted, `perhaps` in cases that are not told apart. All others return new arrays."""
 

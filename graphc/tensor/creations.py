@@ -42,6 +42,7 @@ from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
 from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
 from graphc.tensor.python_functions import PYTHONS, REPLACED as OF_MATH, tells_apart
+from graphc.tensor.strided import REPLACED as OF_STRIDES
 from graphc.trees import leaves
 
 # --- NumPy's generators -----------------------------------------------------------------------------------------------
@@ -408,6 +409,7 @@ REPLACED = [
     *OF_CLASSES,
     *OF_POLY1D,
     *OF_MATH,
+    *OF_STRIDES,
     *(
         (home, name, os.urandom, _random_bytes(name, os.urandom))
         for home, name in ((os, "urandom"), (random, "_urandom"))

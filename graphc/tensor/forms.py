@@ -295,7 +295,8 @@ def min_scalar_type(a: Any) -> Any:
 
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
-    "np.concat": concatenate, "np.stack": stack, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
+    "np.concat": concatenate, "np.stack": stack,
+    "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
     "np.unstack": unstack, "np.arange": arange, "np.i0": bessel,
     # Python's numbers are arrays to NumPy's products, which have a dtype
     "np.dot": lambda a, b: tensor.dot(as_node(a), as_node(b)),

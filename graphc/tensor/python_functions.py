@@ -136,7 +136,8 @@ def _whole(name: str, node: Node, called: str = "") -> Node:
     holds = elementwise("less", elementwise("abs", node), 2.0**63)
     made = cast(elementwise(name, node), "int64")
     told = describe(node).partition(" (")[0]
-    return checked(made, [cast(holds, "int64")], f"{called or f'math.{name}'}({told}) is no whole number of 64 bits", "value")
+    message = f"{called or f'math.{name}'}({told}) is no whole number of 64 bits"
+    return checked(made, [cast(holds, "int64")], message, "value")
 
 
 # --- max and min ------------------------------------------------------------------------------------------------------

@@ -55,6 +55,12 @@ def test_all_elements_of_a_stack_count_as_used() -> None:
         theano.function([x, y, z], read(T.stack([x, y, z])), mode="interpreted")(1, 2, 3)
 
 
+def test_one_tensor_is_stacked_along_a_new_axis() -> None:
+    rows = T.matrix()
+    assert T.stack(rows).eval({rows: np.ones((2, 3))}).shape == T.stack(np.ones((2, 3))[None]).eval().shape == (1, 2, 3)
+    assert theano.jit(lambda x: np.stack(x) + 0, mode="interpreted")(np.ones((2, 3))).shape == (2, 3)
+
+
 class Pair(UserType):
     """A type of no arrays."""
 

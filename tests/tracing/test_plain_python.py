@@ -185,7 +185,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: (jit(leak, mode="interpreted")(o(3)), jit(set_leaked)(o(3))), "made it has returned|is traced by itself"),
     (lambda: jit(lambda x: x + LEAKED[0])(o(3)), "what is used outside it must be among its results"),
     (lambda: jit(lambda a, b: np.einsum("ij,jk->ik", a, b))(o((2, 3)), o((4, 5))), "subscript j: operand 2, b"),
-    (lambda: jit(lambda x: float(x.max()))(o(3)), "cannot become a float"),
+    (lambda: jit(lambda x: float(x) + 1)(o(3)), "cannot become a float"),
     (lambda: jit(lambda x: np.maximum.reduce([x[0], x[1]]))(o(3)), "np.maximum.reduce asks for"),
     (lambda: jit(lambda x: np._core.multiarray.array([x]))(o(3)), "has no elements while the function is traced"),
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.testing as npt
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import graphc
 import graphc.numpy as jnp
@@ -86,3 +87,76 @@ def test_a_number_of_pythons_has_the_shape_and_dtype_of_an_array_without_axes() 
         assert graphc.jit(function, mode="interpreted")(U, F, 3.0) == 6, text
         assert graphc.grad(function, 2)(U, F, 3.0) == 2, text
     assert graphc.jit(of(ATTRIBUTES[2]), mode="interpreted")(U, F, 3) == 3
+
+
+def kind(x: Any) -> Any:
+    return x if type(operator.add(1.0, 1.0)) is float else -x
+
+
+CONVERTED: list[tuple[Callable[..., Any], Any]] = [
+    (lambda x: float(x.mean()), U),
+    (lambda x: {"mean": float(x.mean()), "place": int(np.argmax(x)), "whole": int(-1.5 * x[2])}, F),
+    (lambda x: float(x[0]) * x, F),  # a Python number takes the array's dtype
+    (lambda x: int(x[0]) * x, U),
+    (lambda x: np.array([float(each) for each in x], dtype=float).astype(int), F),
+    (lambda x: x[int(x[0]) :][: int(x.shape[0] / 2)], F),
+    (
+        lambda x: (
+            isinstance(x[0], float),
+            isinstance(x[0], int),
+            isinstance(1.0, float),
+            type(operator.add(1, 1)) in (int, str),
+        ),
+        F,
+    ),
+    (lambda x: sum(map(float, x)) + float.fromhex("0x1p1") + int("12"), F),
+    (lambda x: x * np.issubdtype(x.dtype, float) + np.finfo(float).eps + np.iinfo(int).max, F),
+    (lambda x: -float(x), np.float32(0)),
+    (lambda x: int(x) + float(x), 2.5),
+    (kind, 2.5),
+]
+
+
+@pytest.mark.parametrize(("function", "value"), CONVERTED)
+def test_numbers_are_converted(function: Callable[..., Any], value: Any) -> None:
+    wanted, found = function(value), graphc.jit(function, mode="interpreted")(value)
+    assert type(found) is type(wanted) or not isinstance(wanted, (dict, tuple))
+    pairs = [(wanted, found)]
+    if isinstance(wanted, (dict, tuple)):
+        pairs = [(wanted[key], found[key]) for key in (wanted if isinstance(wanted, dict) else range(len(wanted)))]
+    for want, got in pairs:
+        assert np.asarray(got).dtype == np.asarray(want).dtype
+        npt.assert_array_equal(got, want)
+        npt.assert_array_equal(np.signbit(got), np.signbit(want))
+    assert "float" not in globals() and "int" not in globals()
+
+
+def test_conversions_have_derivatives_and_bounds() -> None:
+    assert graphc.grad(lambda x: float(x) * x)(2.0) == 4.0
+    assert graphc.grad(lambda x: int(x) * x)(2.5) == 2.0
+    with pytest.raises(graphc.errors.GraphValueError, match=r"int\(x\) is no whole number of 64 bits"):
+        graphc.jit(lambda x: int(x) + 1, mode="interpreted")(np.nan)
+
+
+def windows(a: Any, width: int) -> Any:
+    shape = (*a.shape[:-1], a.shape[-1] - width + 1, width)
+    return np.lib.stride_tricks.as_strided(a, shape=shape, strides=(*a.strides, a.strides[-1]))
+
+
+STRIDED: list[Callable[..., Any]] = [
+    lambda m: windows(m, 3).mean(-1),
+    lambda m: windows(m.T, 2),
+    lambda m: windows(m[::2, ::-1], 2),
+    lambda m: as_strided(m, (2, 2, 2, 3), (2 * m.strides[0], 3 * m.strides[1], *m.strides)),
+    lambda m: as_strided(m, (min(m.shape),), (sum(m.strides),)),
+    lambda m: as_strided(m[0], (4, m.shape[1]), (0, m[0].strides[0])).sum(0),
+    lambda m: as_strided(m[0], (2, 3), m[0].strides * 2) if m.ndim == 3 else m,
+]
+
+
+@pytest.mark.parametrize("function", STRIDED)
+def test_strides_are_steps_along_axes(function: Callable[..., Any]) -> None:
+    m = np.arange(30.0).reshape(5, 6)
+    compiled = graphc.jit(function, mode="interpreted")
+    for value in (m, m[:4].astype("float32"), np.asfortranarray(m)):
+        npt.assert_array_equal(compiled(value), function(value))
