@@ -424,7 +424,7 @@ TABLES = {
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "scipy.special.composed._FLOATS",
     "scipy.special.composed._INTEGERS", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
-    "tensor.creations.BOUND", "tensor.creations.REPLACED",
+    "tensor.creations.BOUND", "tensor.creations.KEPT", "tensor.creations.REPLACED",
     "tensor.indexing._selections", "theano.flags.ADDED", "theano.flags.VALUES", "theano.user_ops._performers",
     "tracing.callbacks._TAKEN",
 }  # fmt: skip

@@ -12,20 +12,18 @@ NumPy reads what the memory holds there. In: an array, a shape, strides that wer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as numpys
 
-from graphc import tensor
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.node import FUNCTIONS, Node, describe
 from graphc.ir.source_lines import TRACE
 from graphc.ir.symbol import asked, refuse_in_place
 from graphc.ops.elementwise import as_node
-from graphc.tensor import boundary
-from graphc.tensor.forms import OWN
+from graphc.tensor import boundary, shaping
+from graphc.tensor.creation import arange
 
 
 class Stride:
@@ -80,7 +78,7 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
             f"np.lib.stride_tricks.sliding_window_view gives windows{asked(describe(node))}"
         )
     rank = len(sizes)
-    places = [tensor.reshape(tensor.arange(n), [-1 if k == j else 1 for k in range(rank)]) for j, n in enumerate(sizes)]
+    places = [shaping.reshape(arange(n), [-1 if k == j else 1 for k in range(rank)]) for j, n in enumerate(sizes)]
     indices = []
     for axis in range(node.ndim):
         parts = []
@@ -90,8 +88,8 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
                 raise GraphValueError(f"{what}: a negative stride begins before the array; turn it around first")
             if not _is_number(times, 0):
                 parts.append(place if _is_number(times, 1) else place * times)
-        indices.append(reduce(tensor.add, parts) if parts else 0)
-    return tensor.broadcast_to(node[tuple(indices)], sizes)
+        indices.append(sum(parts[1:], start=parts[0]) if parts else 0)
+    return shaping.broadcast_to(node[tuple(indices)], sizes)
 
 
 def _is_number(value: Any, number: int) -> bool:
@@ -102,10 +100,9 @@ def of_program(*args: Any, **kwargs: Any) -> Any:
     """np.lib.stride_tricks.as_strided, while a function is traced."""
     subject = args[0] if args else kwargs.get("x")
     if TRACE.depth and isinstance(subject, Node):
-        return boundary.apply_function(numpys, args, kwargs)
+        return boundary.call(as_strided, numpys, args, kwargs)
     return numpys(*args, **kwargs)
 
 
 REPLACED = [(np.lib.stride_tricks, "as_strided", numpys, of_program)]
 FUNCTIONS["strides"] = strides_of
-OWN["np.lib.stride_tricks.as_strided"] = as_strided
