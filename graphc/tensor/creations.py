@@ -20,13 +20,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dis import get_instructions
 from functools import lru_cache, partial, wraps
 from importlib.machinery import PathFinder
 from itertools import islice
 from threading import RLock
-from types import CodeType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -441,13 +441,26 @@ def replace_in(function: Any) -> None:
     replace_names(names, tells_apart(code))
 
 
-def replace_names(names: dict[str, Any], without: Collection[str] = ()) -> None:
+def codes_of(names: dict[str, Any]) -> Iterator[CodeType]:
+    """Yield the codes of the functions of a module, and of the methods of its classes."""
+    for value in [*names.values()]:
+        for each in vars(value).values() if isinstance(value, type) else (value,):
+            each = getattr(each, "fget", getattr(each, "__func__", each))
+            while hasattr(each, "__wrapped__"):
+                each = each.__wrapped__
+            if isinstance(each, FunctionType) and each.__globals__ is names:
+                yield each.__code__
+
+
+def replace_names(names: dict[str, Any], without: Set[str] = frozenset()) -> None:
     """Put the replacements among the names of a program's module, while a function is traced. without: names of
     Python's that a function of the module tells apart from what stands for them."""
     with LOCK:
-        kept = KEPT.setdefault(id(names), set())
-        kept.update(without)
-        for name in without:
+        if id(names) not in KEPT:
+            KEPT[id(names)] = set[str]().union(*map(tells_apart, codes_of(names)))
+        kept = KEPT[id(names)]
+        for name in without - kept:
+            kept.add(name)
             if names.get(name) is PYTHONS[name]:
                 del names[name]
         for name, value in [*names.items()]:

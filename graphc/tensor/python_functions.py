@@ -214,7 +214,8 @@ def _conversion(kind: type, convert: Callable[[Node], Node]) -> type:
         "__hash__": lambda _: hash(kind),
     }
     named = {"__module__": __name__, "__new__": make, "__doc__": kind.__doc__, "dtype": np.dtype(kind)}
-    return type("Kind", (type,), own)(kind.__name__, (kind,), named)
+    made: type = type("Kind", (type,), own)(kind.__name__, (kind,), named)
+    return made
 
 
 def _to_float(node: Node) -> Node:
@@ -230,7 +231,7 @@ def _to_int(node: Node) -> Node:
 @lru_cache(maxsize=4096)
 def tells_apart(code: CodeType) -> frozenset[str]:
     """Those of `float` and `int` that a code may compare by `is`, which tells a class from what stands for it."""
-    found = frozenset().union(*(tells_apart(part) for part in code.co_consts if isinstance(part, CodeType)))
+    found = frozenset[str]().union(*(tells_apart(part) for part in code.co_consts if isinstance(part, CodeType)))
     if CONVERSIONS.keys().isdisjoint(code.co_names):
         return found
     instructions = [*get_instructions(code)]

@@ -79,9 +79,9 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
         )
     rank = len(sizes)
     places = [shaping.reshape(arange(n), [-1 if k == j else 1 for k in range(rank)]) for j, n in enumerate(sizes)]
-    indices = []
+    indices: list[Any] = []
     for axis in range(node.ndim):
-        parts = []
+        parts: list[Any] = []
         for place, step in zip(places, steps, strict=True):
             times = step.steps[axis] if isinstance(step, Stride) else 0
             if isinstance(times, int | np.integer) and times < 0:

@@ -81,14 +81,12 @@ def state_of(value: Any) -> Any:
 
 @record(eq=False)
 class Reach:
-    """All that a function can reach. generators, arrays: without their states. codes: of its functions. homes:
-    of each function its code and the names of its module. scopes: those names, by identity. places: names, lists and
-    objects that it may change."""
+    """All that a function can reach. generators, arrays: without their states. codes: of its functions. scopes: the
+    names of their modules, by identity. places: names, lists and objects that it may change."""
 
     generators: list[Source]
     arrays: list[Source]
     codes: list[CodeType]
-    homes: list[tuple[CodeType, dict[str, Any]]]
     scopes: dict[int, dict[str, Any]]
     places: list[Place]
 
@@ -118,7 +116,6 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
     ]
     found, arrays, seen, seeded = list[Source](), list[Source](), set[int](), set[int]()
     functions, scopes, places = list[CodeType](), dict[int, dict[str, Any]](), list[Place]()
-    homes = list[tuple[CodeType, dict[str, Any]]]()
     while pending and len(seen) < MOST:
         name, code, value = pending.pop()
         if isinstance(value, PLAIN) or id(value) in seen:
@@ -139,11 +136,10 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
             called = getattr(value, "__init__", None) if isinstance(value, type) else value
             if isinstance(called, FunctionType) and is_own:
                 scopes[id(called.__globals__)] = called.__globals__
-                homes.append((called.__code__, called.__globals__))
                 functions += codes(called.__code__) if called is value else ()
             places += places_of(name, code, value) if is_own else ()
             pending += reached(name, code, value)
-    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, homes, scopes, places)
+    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, scopes, places)
 
 
 def replace_within_reach(function: Any, args: Sequence[Any]) -> None:
@@ -151,11 +147,8 @@ def replace_within_reach(function: Any, args: Sequence[Any]) -> None:
     the program that it can reach."""
     HOOKS.creations.replace_in(function)
     if TRACE.depth == 1:
-        reach = within_reach(function, args)
-        for scope in reach.scopes.values():
+        for scope in within_reach(function, args).scopes.values():
             HOOKS.creations.replace_names(scope)
-        for code, scope in reach.homes:
-            HOOKS.creations.replace_names(scope, HOOKS.creations.tells_apart(code))
 
 
 def is_programs(value: Any) -> bool:

@@ -89,9 +89,9 @@ def test_a_number_of_pythons_has_the_shape_and_dtype_of_an_array_without_axes() 
     assert graphc.jit(of(ATTRIBUTES[2]), mode="interpreted")(U, F, 3) == 3
 
 
-def kind(x: Any) -> Any:
-    return x if type(operator.add(1.0, 1.0)) is float else -x
-
+APART: dict[str, Any] = {}
+exec(compile("def kind(x): return x if type(2.0) is float else -x", "apart.py", "exec"), APART)
+"""A module that tells `float` from what stands for it."""
 
 CONVERTED: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: float(x.mean()), U),
@@ -113,7 +113,7 @@ CONVERTED: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: x * np.issubdtype(x.dtype, float) + np.finfo(float).eps + np.iinfo(int).max, F),
     (lambda x: -float(x), np.float32(0)),
     (lambda x: int(x) + float(x), 2.5),
-    (kind, 2.5),
+    (APART["kind"], 2.5),
 ]
 
 
