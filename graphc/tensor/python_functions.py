@@ -113,7 +113,7 @@ def _math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 f"math.{name} raises an error for some values, which the `try` around it would catch and compiled code "
                 f"does not raise; compare the value before, by np.where or lax.cond (at {program_line()})"
             )
-        return number(_whole(name, *nodes) if name in WHOLE else _float(name, nodes))
+        return number(_whole(name, nodes[0]) if name in WHOLE else _float(name, nodes))
 
     return call
 
