@@ -104,5 +104,5 @@ def of_program(*args: Any, **kwargs: Any) -> Any:
     return numpys(*args, **kwargs)
 
 
-REPLACED = [(np.lib.stride_tricks, "as_strided", numpys, of_program)]
+REPLACED = ((np.lib.stride_tricks, "as_strided", numpys, of_program),)
 FUNCTIONS["strides"] = strides_of
