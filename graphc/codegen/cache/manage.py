@@ -294,9 +294,12 @@ def explain_miss(key: Key) -> str:
 
 
 def _stored_key(root: str, entry: str) -> Key | None:
+    """The key of a stored graph; None of a part that graphs share, which has no options, and of what is damaged."""
     try:
         owners = files.owners_of(root)
         header = read_header(entry, os.path.basename(entry), owners)
+        if "fast_math" not in header["settings"]:
+            return None
         graph = files.read(f"{entry}{os.sep}{TEXTS['graph']}", owners).decode()
         return Key(graph, header["settings"], header["fingerprint"])
     except (OSError, ValueError, Damaged):

@@ -441,6 +441,9 @@ def test_a_miss_is_explained_by_the_nearest_entry() -> None:
     assert "empty" in manage.explain_miss(KEY)
     store.store(ENTRY)
     store.store(keyed("something\nwholly\nelse"))
+    part = replace(ENTRY, key=Key("gc_parallel", {}, KEY.fingerprint))
+    store.store(part)
+    assert "stored  a = input" in manage.explain_miss(replace(KEY, graph="c\n")), "a part is no graph"
     assert manage.explain_miss(KEY) == "the graph is in the cache"
     graph = manage.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
     assert "line 2" in graph and "here    b = log a" in graph and "stored  b = exp a" in graph
