@@ -33,6 +33,7 @@ HOOKS.modules = {
     "orders": "graphc.tensor.orders",
     "absent": "graphc.theano.paths",
     "array_function": "graphc.tensor.dispatch",
+    "array_method": "graphc.numpy.methods",
     "at": "graphc.control.updates",
     "compiled_part": "graphc.codegen.pipeline.compilation",
     "creations": "graphc.tensor.creations",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
         session as session,
         tensor as tensor,
     )
+    from graphc.arrays.array import Array as Array
     from graphc.autodiff import (
         Lop as Lop,
         Rop as Rop,
@@ -219,6 +221,7 @@ _MODULES = """
 """.split()
 """Modules that a program with a loaded function does without: imported when one is first named."""
 _NAMES = {
+    "arrays.array": "Array",
     "autodiff": "Lop Rop grad hessian hessian_vector_product jacobian jvp subgraph_grad value_and_grad vjp",
     "control.branch": "ifelse",
     "control.functional": "cond for_loop switch_case while_loop",

@@ -15,17 +15,21 @@ is told. Such updates go to the elements in a row, with one more at the end that
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from graphc.arrays.array import ndarray
 from graphc.arrays.dtypes import INTEGERS, absent
 from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds
 from graphc.ir import sizes
+from graphc.ir.at_once import is_plain, public
 from graphc.ir.call_errors import explained_class
-from graphc.ir.node import Node, constant_value, describe, literal
+from graphc.ir.node import FUNCTIONS, Node, constant_value, describe, literal
+from graphc.ir.source_lines import TRACE
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import broadcast_to, concatenate, expand, iota, reshape, zeros
@@ -319,4 +323,80 @@ def bounded(x: Node, key: Any) -> tuple[tuple[Any, ...], Node]:
 
 explained_class(Updates)
 explained_class(Selected)
-HOOKS.at = Updates
+
+
+# --- of arrays --------------------------------------------------------------------------------------------------------
+
+WRITES = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "power": np.power,
+    "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+"""The functions of NumPy's that change the elements of an array for each index."""
+
+
+class ArrayUpdates(Updates):
+    """`x.at` of an array: copies are computed at once, unless a function is traced or the key holds a tensor."""
+
+    def __init__(self, x: Any) -> None:
+        self.array = np.asarray(x)
+
+    @property
+    def x(self) -> Node:  # type: ignore[override]
+        return as_node(self.array)
+
+    def __getitem__(self, key: Any) -> Any:
+        return ArraySelected(self.array, key) if is_plain((key,), {}) else Selected(self.x, key)
+
+
+class ArraySelected:
+    """A part of an array, of which changed copies are made by the methods of `Selected`."""
+
+    def __init__(self, array: Any, key: Any) -> None:
+        self.array, self.key = array, key
+
+    def __repr__(self) -> str:
+        return f"<a part of {self.array!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(Selected, name)
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not is_plain(args, kwargs):
+                return method(Selected(as_node(self.array), self.key), *args, **kwargs)
+            if kwargs.get("mode") in (None, "promise_in_bounds") and len(args) == 1 and len(kwargs) < 2:
+                copy = self.written(NAMES.get(name, name), args[0])
+                if copy is not None:
+                    return copy.view(ndarray)
+            made = method(Selected(as_node(self.array), self.key), *args, **kwargs)
+            return public(FUNCTIONS["eval"](made, mode="interpreted"))
+
+        return call
+
+    def written(self, name: str, values: Any) -> Any:
+        """The changed copy, as NumPy makes it; None where graphc's rules differ: of other kinds of dtypes."""
+        array, kind = self.array, self.array.dtype
+        is_plain_number = type(values) in (int, float)
+        own = np.result_type(kind, values) if is_plain_number else np.asarray(values).dtype
+        if name not in (*WRITES, "set") or kind.kind not in "fc" or not np.can_cast(own, kind, "same_kind"):
+            return None
+        copy, key = array.copy(), self.key
+        if isinstance(key, list):
+            key = np.asarray(key)
+        if name == "set":
+            copy[key] = values
+        else:
+            with np.errstate(all="ignore"):
+                WRITES[name].at(copy, key, np.asarray(values, kind))
+        return copy
+
+
+NAMES = {"mul": "multiply", "div": "divide"}
+
+
+def updates_of(x: Any) -> Updates:
+    """`x.at` of an array or a tensor."""
+    return ArrayUpdates(x) if isinstance(x, np.ndarray) and not TRACE.depth else Updates(x)
+
+
+HOOKS.at = updates_of

@@ -29,9 +29,9 @@ from itertools import accumulate
 from math import gcd
 from typing import Any, Literal
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from graphc.arrays.array import OWN
 from graphc.codegen.call.signature import MOST_COPIED, Signature
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import CacheMissError
@@ -265,7 +265,7 @@ def _base(value: Any, leaf: Node) -> LayoutView | None:
 
 def _has_type(value: Any, leaf: Node) -> bool:
     """True for an array of an input's type, of any layout."""
-    if type(value) is not np.ndarray or value.dtype != leaf.type.dtype or value.ndim != leaf.ndim:
+    if type(value) not in OWN or value.dtype != leaf.type.dtype or value.ndim != leaf.ndim:
         return False
     return all(isinstance(size, Node) or size == own for size, own in zip(leaf.type.shape, value.shape, strict=True))
 

@@ -17,15 +17,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from graphc.arrays.array import ndarray
 from graphc.ir.node import Node
 from graphc.ir.source_lines import TRACE
 from graphc.startup.hooks import HOOKS
-from graphc.trees import leaves
+from graphc.trees import is_nested, leaves, map_leaves
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PLAIN = frozenset((np.ndarray, int, float, bool, str, type(None)))
+PLAIN = frozenset((np.ndarray, ndarray, int, float, bool, str, type(None)))
 """The types of most arguments, which hold no tensors."""
 
 
@@ -36,6 +37,19 @@ def is_plain(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     if PLAIN.issuperset(map(type, args)) and not kwargs:
         return True
     return not any(isinstance(leaf, Node) for leaf in leaves((tuple(args), dict(kwargs))))
+
+
+def public(made: Any) -> Any:
+    """What a function gives outside of traces, with `graphc.numpy`'s class for the arrays in it."""
+    if type(made) is np.ndarray:
+        return made.view(ndarray)
+    if isinstance(made, dict) and type(made) is not dict:
+        return made  # results of SciPy's kind, which have attributes
+    return map_leaves(_own, made) if is_nested(made) else made
+
+
+def _own(leaf: Any) -> Any:
+    return leaf.view(ndarray) if type(leaf) is np.ndarray else leaf
 
 
 def at_once(function: Callable[P, R], plain: Callable[..., Any] | None = None) -> Callable[P, R]:
@@ -50,7 +64,8 @@ def at_once(function: Callable[P, R], plain: Callable[..., Any] | None = None) -
             return function(*args, **kwargs)
         if compute is None:
             compute = HOOKS.plain_calls(function)
-        return compute(*args, **kwargs)
+        made = compute(*args, **kwargs)
+        return made if "out" in kwargs else public(made)
 
     return call
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Hashable, Iterable, KeysView, Mapping, Seq
 from operator import attrgetter, is_
 from typing import Any, TypeVar
 
+from graphc.arrays.array import Arrays
 from graphc.errors import CycleError
 from graphc.ir.node import SIZE, Body, Node, Size, literal, remade
 from graphc.startup.record import record
+
+Arrays.others = (Node,)
 
 T = TypeVar("T", bound=Hashable)
 

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphc.arrays.array import ndarray as ndarray
 from graphc.ir.call_errors import explain_all, explained
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
-from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of, ndarray as ndarray
+from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.startup.hooks import nearest
 from graphc.tensor import creations, selecting
@@ -49,7 +50,12 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-@instead_of(np.asarray)
+def _asarray(a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's `asarray`, which gives an array of this module's class back as it is."""
+    return (np.asanyarray if type(a) is ndarray else np.asarray)(a, dtype, *args, **kwargs)
+
+
+@instead_of(_asarray)
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -> Any:
     """NumPy's `asarray`; a tensor as `array` makes it, for tensors never change."""
     return array(a, dtype)

@@ -22,7 +22,7 @@ import numpy as np
 from graphc import tensor as T
 from graphc.arrays.dtypes import absent
 from graphc.errors import GraphValueError
-from graphc.ir.at_once import is_plain
+from graphc.ir.at_once import is_plain, public
 from graphc.ops.elementwise import as_node
 from graphc.tracing.callbacks import ShapeDtypeStruct
 
@@ -276,7 +276,7 @@ def extended(name: str, call: Function) -> Function:
         if name in AXES_SECOND and len(args) > 1 and isinstance(args[1], list | range):
             args = (args[0], tuple(args[1]), *args[2:])
         if name in LIKE and args and isinstance(args[0], ShapeDtypeStruct):
-            return like_described(name, *args, **kwargs)
+            return public(like_described(name, *args, **kwargs))
         if name == "clip":
             args, kwargs = _between(args, kwargs)
         if not kwargs:
@@ -286,11 +286,11 @@ def extended(name: str, call: Function) -> Function:
             dtype = known.pop("preferred_element_type", None)
             return call(*args, **known) if dtype is None else call(*args, **known).astype(dtype)
         if name in FILLED or name in SORTED:
-            return _ordered_or_filled(name, call, args, known)
+            return public(_ordered_or_filled(name, call, args, known))
         if name not in SIZED:
             return call(*args, **known)
         if known.get(size) is not None:
-            return SIZED[name](*args, **known)
+            return public(SIZED[name](*args, **known))
         return call(*args, **{key: value for key, value in known.items() if key not in (size, "fill_value")})
 
     return extend

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from graphc.ir.at_once import at_once, is_plain
+from graphc.ir.at_once import at_once, is_plain, public
 from graphc.ir.node import Node
 from graphc.ir.source_lines import TRACE, by_program
 from graphc.numpy.extended import extended, without_jaxs
@@ -28,6 +28,8 @@ from graphc.trees import leaves
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TRUTHS = {"allclose", "array_equal", "array_equiv"}
+"""Functions that answer with a bool of Python's in NumPy, and with one of NumPy's here, which is an array in JAX."""
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 """The types of NumPy's functions."""
 
@@ -64,7 +66,9 @@ def of_arrays(name: str, function: Any) -> Callable[..., Any]:
         if any(isinstance(leaf, Node) for leaf in leaves((args, kwargs))):
             return call_function(function, args, kwargs)
         made = function(*args, **kwargs)
-        return computed(made) if TRACE.depth else made
+        if TRACE.depth:
+            return computed(made)
+        return made if "out" in kwargs else public(made)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = getattr(function, "__doc__", None)
@@ -95,9 +99,11 @@ def named(name: str, function: Any) -> Callable[..., Any]:
         if kwargs and kwargs.get("where", kwargs) is None:
             del kwargs["where"]  # no mask, as of tensors and in JAX; to NumPy None is a mask that chooses nothing
         if is_plain(args, kwargs):
-            return function(*args, **kwargs)
+            made = function(*args, **kwargs)
+            return made if "out" in kwargs else given(made)
         return call_function(function, args, kwargs)
 
+    given = np.bool_ if name in TRUTHS else public
     if function in WRITERS:
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -121,7 +127,7 @@ def changed_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     if is_plain(args, kwargs):
         copy = np.array(first)
         function(copy, *rest, **kwargs)
-        return copy
+        return public(copy)
     names, write = WRITERS[function]
     return write(as_node(first), **dict(zip(names.split()[1:], rest, strict=False)), **kwargs)
 
@@ -151,7 +157,8 @@ class Ufunc:
             if dtype is not None:
                 return self(*args, **kwargs).astype(dtype)
         if is_plain(args, kwargs):
-            return self.ufunc(*args, **kwargs)
+            made = self.ufunc(*args, **kwargs)
+            return made if "out" in kwargs or len(args) > self.ufunc.nin else public(made)
         if self.of_tensors is None:
             if len(args) > self.ufunc.nin:
                 args, kwargs = args[: self.ufunc.nin], {"out": args[self.ufunc.nin :], **kwargs}
@@ -183,7 +190,7 @@ class Ufunc:
 
     def _method(self, method: str, args: Any, kwargs: Any) -> Any:
         if is_plain(args, kwargs):
-            return getattr(self.ufunc, method)(*args, **kwargs)
+            return public(getattr(self.ufunc, method)(*args, **kwargs))
         return (apply_ufunc if by_program(3) else call_ufunc)(self.ufunc, method, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -202,22 +209,7 @@ class Indexed:
 
     def __getitem__(self, key: Any) -> Any:
         parts = [(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in np.index_exp[key]]
-        return self.theirs[key] if is_plain(parts, {}) else self.ours[key]
+        return public(self.theirs[key]) if is_plain(parts, {}) else self.ours[key]
 
     def __repr__(self) -> str:
         return repr(self.ours)
-
-
-class Arrays(type):
-    """The class of `ndarray`."""
-
-    def __instancecheck__(cls, item: Any) -> bool:
-        return isinstance(item, np.ndarray | Node)
-
-
-class ndarray(metaclass=Arrays):  # noqa: N801 - NumPy's name
-    """The class of arrays and of tensors, which stand for arrays, for `isinstance`; `array` makes either."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """NumPy's own array of a shape."""
-        return np.ndarray(*args, **kwargs)

@@ -74,7 +74,9 @@ class Hooks:
     retraced: Callable[[Any], Any]
     """The function that is traced at every call, of a derivative whose function draws random numbers."""
     at: Callable[[Any], Any]
-    """`x.at` of a tensor, which makes changed copies."""
+    """`x.at` of an array or a tensor, which makes changed copies."""
+    array_method: Callable[..., Any]
+    """A method of an array with tensors among its arguments, or arguments of JAX's: (name, array, args, kwargs)."""
     ufunc: Callable[..., Any]
     """A function of NumPy's applied to tensors, as `__array_ufunc__` is called: (ufunc, method, inputs, kwargs)."""
     array_function: Callable[..., Any]

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.array import take_tensors
 from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.node import OPS, Node, literal, make
 from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, TRACE, is_pythons, program_line, warn_user
@@ -481,6 +482,7 @@ def replace() -> None:
         if COUNT[0] == 1:
             for home, name, _, replacement in REPLACED:
                 setattr(home, name, replacement)
+            take_tensors(True)
             if "scipy" in sys.modules:
                 HOOKS.scipys.replace()
 
@@ -492,6 +494,7 @@ def restore() -> None:
         if not COUNT[0]:
             for home, name, original, _ in REPLACED:
                 setattr(home, name, original)
+            take_tensors(False)
             if "scipy" in sys.modules:
                 HOOKS.scipys.restore()
             KEPT.clear()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphc.arrays.array import OWN
 from graphc.arrays.dtypes import COMPLEX, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
@@ -223,7 +224,7 @@ def names_of(
 
 
 _typed = attrgetter("dtype", "ndim")
-_ARRAYS = frozenset((np.ndarray,))
+_ARRAYS = OWN
 
 
 def kinds_of(leaves: Sequence[Any], by_class: bool = False) -> tuple[Any, ...]:

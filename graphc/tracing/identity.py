@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphc.arrays.array import OWN
 from graphc.startup.record import record
 from graphc.tracing.outside import codes
 from graphc.tracing.traced import Jitted
@@ -141,7 +142,7 @@ def _reach(value: Any, within: tuple[Any, ...], found: Found | None) -> Reached:
 
 def _taken(value: Any, found: Found) -> Reached | None:
     """Return the place of an array or a float among those found; None for another value."""
-    if type(value) is np.ndarray and value.dtype.kind in "fiub":
+    if type(value) in OWN and value.dtype.kind in "fiub":
         place = found.places.setdefault(id(value), len(found.arrays))
         if place == len(found.arrays):
             found.arrays.append(value)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.array import OWN
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
 from graphc.ir.node import Node
@@ -129,7 +130,7 @@ CHANGING = object()
 """In place of a function that may compute something else at another time."""
 
 
-ARRAYS = frozenset((np.ndarray, *NUMBERS))
+ARRAYS = OWN | NUMBERS
 """The types of most arguments that are none of these functions or settings."""
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 import numpy as np
 
+from graphc.arrays.array import OWN, ndarray
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
 from graphc.codegen.call.recipes import REFUSED, Outside
 from graphc.control.loop import title
@@ -36,6 +37,7 @@ from graphc.errors import ArgumentError, GraphcError, GraphTypeError, IndexOutOf
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
+from graphc.ir.at_once import public
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.pairs import leaves_of, tree_of
 from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
@@ -100,7 +102,7 @@ Q = ParamSpec("Q")
 
 MOST_RECENT = 4
 """The variants that a call tries before the table."""
-PLAIN = frozenset((np.ndarray, *NUMBERS))
+PLAIN = OWN | NUMBERS
 """The types of arguments that are leaves without a look at the tree: most calls have no others."""
 
 
@@ -171,7 +173,8 @@ class Jitted(Direct, Interface[P, R]):
             results = call(*args, **kwargs)
             if results is not REFUSED:
                 return results
-        return self.dispatch(args, kwargs)
+        results = self.dispatch(args, kwargs)
+        return results if OUT in kwargs or TRACE.depth else like_arguments(results, (args, kwargs))
 
     @property
     def title(self) -> str:
@@ -582,6 +585,13 @@ class Jitted(Direct, Interface[P, R]):
             on_unused_input="ignore",
         )
         return function, function
+
+
+def like_arguments(results: Any, given: Any) -> Any:
+    """The results with `graphc.numpy`'s class for arrays, if an argument is of that class or none has axes, as the
+    native entry points have it."""
+    kinds = {type(leaf) for leaf in leaves(given) if isinstance(leaf, np.ndarray) and leaf.ndim}
+    return public(results) if ndarray in kinds or not kinds else results
 
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphc.arrays.array import OWN
 from graphc.arrays.dtypes import COMPLEX
 from graphc.codegen.call.recipes import Call, Outside, exact_keywords, refused
 from graphc.errors import ArgumentError, GraphcError
@@ -388,7 +389,7 @@ def plain_arrays(leaves: Sequence[Any]) -> list[Any]:
 
 def is_taken_exactly(leaf: Any) -> bool:
     """True for an array, and for a number of Python's or NumPy's."""
-    return type(leaf) is np.ndarray or type(leaf) in NUMBERS or isinstance(leaf, np.generic)
+    return type(leaf) in OWN or type(leaf) in NUMBERS or isinstance(leaf, np.generic)
 
 
 def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
@@ -444,9 +445,7 @@ def _filled(empty: dict[str, None], keys: Sequence[str], arrays: Sequence[Any]) 
 
 def shapes_of(leaves: Sequence[Any]) -> Shapes:
     """The shapes of arrays and numbers."""
-    return [
-        leaf.shape if type(leaf) is np.ndarray else () if type(leaf) in NUMBERS else np.shape(leaf) for leaf in leaves
-    ]
+    return [leaf.shape if type(leaf) in OWN else () if type(leaf) in NUMBERS else np.shape(leaf) for leaf in leaves]
 
 
 def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None:

@@ -454,7 +454,7 @@ def test_windows() -> None:
 
 def test_plain_arrays_are_computed_at_once() -> None:
     found: Any = lax.cummax(np.array([1, 3, 2]))
-    assert type(found) is np.ndarray and list(found) == [1, 3, 3]
+    assert isinstance(found, np.ndarray) and list(found) == [1, 3, 3]
     assert lax.broadcast_shapes((2, 1), (3,)) == (2, 3)
     npt.assert_array_equal(lax.dynamic_slice(np.arange(5), (4,), (2,)), [3, 4])
     npt.assert_array_equal(lax.sort_key_val([3, 1], [30, 10])[1], [10, 30])

@@ -178,6 +178,6 @@ def test_slopes_through_scipys_curves() -> None:
     np.testing.assert_allclose(slope, 2 * MADE["curve"](1.5, 1))
     weights = graphc.grad(lambda y: scipy.interpolate.interp1d(PLACES, y)(1.25), mode="interpreted")(HEIGHTS)
     np.testing.assert_allclose(weights, [0, 0.75, 0.25, 0, 0])
-    assert type(scipy.interpolate.CubicSpline(PLACES, HEIGHTS)(0.5)) is np.ndarray
+    assert isinstance(scipy.interpolate.CubicSpline(PLACES, HEIGHTS)(0.5), np.ndarray)
     with pytest.raises(GraphcError, match=r"kind 'quadratic' is not here: .*called at test_scipy_interp"):
         graphc.jit(lambda y: scipy.interpolate.interp1d(PLACES, y, "quadratic")(0.5), mode="interpreted")(HEIGHTS)

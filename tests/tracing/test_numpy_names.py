@@ -91,7 +91,7 @@ def test_names() -> None:
     assert all(hasattr(np, name) for name in names - {*jnp.OLD}) and dir(jnp) == jnp.__all__
     assert graphc.numpy is jnp and jnp.sum.__doc__ and "sum over" in jnp.sum.__doc__
     assert (
-        all(isinstance(item, jnp.ndarray) for item in (np.ones(1), T.dvector())) and type(jnp.ndarray(2)) is np.ndarray
+        all(isinstance(item, jnp.ndarray) for item in (np.ones(1), T.dvector())) and type(jnp.ndarray(2)) is jnp.ndarray
     )
     assert not isinstance([1.0], jnp.ndarray)
     assert list(inspect.signature(jnp.sum).parameters)[:3] == ["a", "axis", "dtype"]

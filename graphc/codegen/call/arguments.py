@@ -51,7 +51,7 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr, Ptr], Ptr]:
         refuse = code.label("refuse")
         exact, type_ = objects.word(record, "exact"), object.get(layout.OBJECT_TYPE)
         element = code.variable(object.at(layout.VALUE))
-        with code.when(type_ == ndarray):
+        with code.when((type_ == ndarray) | (type_ == objects.word(record, "own array"))):
             refuse.when(only != NULL)
             refuse.when(((object.get(layout.ARRAY_FLAGS) & layout.ALIGNED) == 0) | (object.get(layout.ARRAY_RANK) != 0))
             element.value = object.get(layout.ARRAY_DATA)
@@ -131,13 +131,16 @@ EXACT_INTEGERS = 2**53
 
 
 @function("noinline optnone")
-def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr) -> Ptr:
+def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr, class_: Ptr) -> Ptr:
     """Convert an argument to a contiguous array of dtype number `dtype` and of this rank, and append it to the
-    references that the call holds. Returns null to refuse."""
+    references that the call holds. Returns null to refuse. class_: as for `fits`."""
     refuse, converted = code.label("refuse"), code.label("held")
     descriptor = objects.word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
-    with code.when(object.get(layout.OBJECT_TYPE) == objects.word(record, "ndarray")):
+    own = object.get(layout.OBJECT_TYPE)
+    with code.when(own == objects.word(record, "own array")):
+        class_.store(objects.word(record, "made of own"))
+    with code.when((own == objects.word(record, "ndarray")) | (own == objects.word(record, "own array"))):
         refuse.unless(object.get(layout.ARRAY_RANK) == rank)
         refuse.unless(is_small(code, dtype, rank, object.get(layout.ARRAY_SHAPE)))
         with code.when(object.get(layout.ARRAY_DTYPE) == descriptor):
@@ -201,7 +204,7 @@ def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -
     with code.otherwise():
         refuse.unless(rank == 1)
     refuse.unless(is_small(code, dtype, rank, dims))
-    array = objects.empty(code, record, (dtype << 3) + DESCRIPTORS, rank, dims)
+    array = objects.empty(code, record, objects.word(record, "ndarray"), (dtype << 3) + DESCRIPTORS, rank, dims)
     refuse.when(array == NULL)
     wrong, size = code.label("wrong"), itemsizes(code).at(dtype, I64).load(I64)
     items.store(first)
@@ -286,10 +289,14 @@ intern = objects.Imported("PyUnicode_InternInPlace", objects.NOTHING, Ptr)
 
 
 @function("noinline")
-def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flags: I32) -> Bool:
-    """True for an object of exactly type ndarray with this descriptor and rank and all these flags."""
-    with code.when(object.get(layout.OBJECT_TYPE) != ndarray):
-        code.ret(False)
+def fits(code: Code, object: Ptr, record: Ptr, descriptor: Ptr, rank: I32, flags: I32, class_: Ptr) -> Bool:
+    """True for an array of exactly type ndarray, or of graphc.numpy's class, with this descriptor and rank and all
+    these flags. class_: where the class of the results is kept, to which an array of graphc.numpy gives its own."""
+    own = object.get(layout.OBJECT_TYPE)
+    with code.when(own != objects.word(record, "ndarray")):
+        with code.when(own != objects.word(record, "own array")):
+            code.ret(False)
+        class_.store(objects.word(record, "made of own"))
     has_dtype = object.get(layout.ARRAY_DTYPE) == descriptor
     has_rank = object.get(layout.ARRAY_RANK) == rank
     has_flags = (object.get(layout.ARRAY_FLAGS) & flags) == flags
@@ -370,12 +377,12 @@ def release_all(code: Code, references: Ptr, record: Ptr) -> None:
 
 @function("alwaysinline")
 def is_writable_result(
-    code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, dims: Ptr, length: I64, ranges: Ptr
+    code: Code, object: Ptr, record: Ptr, descriptor: Ptr, rank: I32, dims: Ptr, length: I64, ranges: Ptr
 ) -> Bool:
     """True where an array given for a result has its descriptor, rank and sizes, is contiguous and writeable, and
     overlaps none of the byte ranges (from, to) in the table `ranges`, to which its own is appended."""
     flags = I32.of(layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
-    with code.when(~fits(code, object, ndarray, descriptor, rank, flags)):
+    with code.when(~fits(code, object, record, descriptor, rank, flags, code.local(Ptr))):
         code.ret(False)
     shape = object.get(layout.ARRAY_SHAPE)
     with code.count(0, rank.to(I64)) as axis:
@@ -404,8 +411,8 @@ def are_writable_results(
         objects.each_output(code, record, outputs, count, dims, lengths, given) as output,
         code.when(output.given != NULL),
     ):
-        ndarray, descriptor = objects.word(record, "ndarray"), objects.word_at(record, output.descriptor)
+        descriptor = objects.word_at(record, output.descriptor)
         own = output.rank, output.dims, output.length
-        with code.when(~is_writable_result(code, output.given, ndarray, descriptor, *own, ranges)):
+        with code.when(~is_writable_result(code, output.given, record, descriptor, *own, ranges)):
             code.ret(False)
     return Bool.of(True)

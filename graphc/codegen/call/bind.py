@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
+from graphc.arrays.array import ndarray
 from graphc.arrays.dtypes import DTYPES, NUMPY_DTYPES
 from graphc.codegen.call import layout, locks
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of
@@ -79,10 +80,11 @@ class Recipe:
 class Keywords:
     """The keyword of each input (None for none) and its default (`ABSENT` for none); () where there are none at all.
     exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results. scalars: results
-    without axes are NumPy's scalars, not arrays; only without `out` and updates. tuples: several results are a tuple,
-    not a list. numbers: for each input the type of the numbers that it takes though it is exact, None for arrays; ()
-    where all take arrays. arguments: takes the arguments of a call apart, which are given in its form alone; results:
-    puts several results together.
+    without axes are NumPy's scalars, not arrays, and the others arrays of graphc.numpy where an argument is one; only
+    without `out` and updates. own: also where no argument is. tuples: several results are a tuple, not a list. numbers:
+    for each input the type of the numbers that it takes though it is exact, None for arrays; () where all take arrays.
+    arguments: takes the arguments of a call apart, which are given in its form alone; results: puts several results
+    together.
     """
 
     names: tuple[str | None, ...] = ()
@@ -90,6 +92,7 @@ class Keywords:
     exact: bool = False
     out: bool = False
     scalars: bool = False
+    own: bool = False
     tuples: bool = False
     numbers: tuple[type | None, ...] = ()
     arguments: Recipe | None = None
@@ -131,7 +134,17 @@ for _place, _name in enumerate(HELD):
     setattr(Binding, _name, property(itemgetter(_place)))
 
 
-TAKEN = ("ndarray", "list", "tuple", "float", "int", "true", "false", *(f"{dtype} scalar" for dtype in DTYPES))
+TAKEN = (
+    "ndarray",
+    "own array",
+    "list",
+    "tuple",
+    "float",
+    "int",
+    "true",
+    "false",
+    *(f"{dtype} scalar" for dtype in DTYPES),
+)
 """The words of RECORD that arguments are compared with. Where they are 0, no argument is taken."""
 
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
@@ -205,6 +218,8 @@ def bind(
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
         fields["activity"] = _address(locks.CLOSED if locking.always else locks.activity)
         fields["contended"] = id(locking.contended)
+    if keywords.scalars:
+        fields |= {"made": id(ndarray if keywords.own else np.ndarray), "made of own": id(ndarray)}
     if closed:
         fields |= dict.fromkeys(TAKEN, 0)
     words = np.array([*map(fields.__getitem__, layout.RECORD), *own], np.intp)
@@ -229,6 +244,9 @@ def _process_fields() -> Mapping[str, int]:
         "block": id(block),
         "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
+        "own array": id(ndarray),
+        "made": id(np.ndarray),
+        "made of own": id(np.ndarray),
         "list": id(list),
         "tuple": id(tuple),
         "float": id(float),

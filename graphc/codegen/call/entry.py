@@ -199,6 +199,9 @@ class Call:
         self.record = self_.at(layout.TUPLE_ITEMS).load(Ptr).get(layout.ARRAY_DATA)
         self.ndarray = objects.word(self.record, "ndarray")
         self.recipe = objects.word(self.record, "results")
+        self.class_ = code.local(Ptr)
+        """Where the class of the results is kept."""
+        self.class_.store(objects.word(self.record, "made"))
 
     def write(self) -> Ptr:
         """Write the whole call; return the result of a call that no exit has left."""
@@ -269,14 +272,15 @@ class Call:
                 return self.take_scalar(number, object)
         flags = layout.CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE if array.written else 0)
         descriptor, rank = objects.word(self.record, f"{array.dtype} descriptor"), I32.of(len(array.shape))
-        has_form = fits(self.code, object, self.ndarray, descriptor, rank, I32.of(flags))
+        has_form = fits(self.code, object, self.record, descriptor, rank, I32.of(flags), self.class_)
         if shared >= 0:
             self.refuse.unless(has_form)
         else:
             taken = self.code.variable(object)
             with self.code.when(~has_form):
                 number_of_dtype = I64.of(DTYPES.index(array.dtype))
-                taken.value = convert_argument(self.code, object, self.record, number_of_dtype, rank, self.references)
+                own = self.record, number_of_dtype, rank, self.references, self.class_
+                taken.value = convert_argument(self.code, object, *own)
                 self.refuse.when(taken.value == NULL)
             object = taken.value
             self.objects.at(number + 1, Ptr).store(object)
@@ -404,7 +408,8 @@ class Call:
     def make(self) -> None:
         """Make the arrays of the outputs, or take those given."""
         if self.signature.outputs:
-            made = objects.make(self.code, self.record, *self.outputs(), self.given.value, self.references)
+            own = self.given.value, self.references, self.class_.load(Ptr)
+            made = objects.make(self.code, self.record, *self.outputs(), *own)
             self.go_without_memory(~made)
 
     def made_array(self, number: int) -> Ptr:
@@ -422,7 +427,7 @@ class Call:
             self.arena.value = objects.grow(code, self.record, self.arena_length)
         with code.otherwise():
             uint8 = I64.of(objects.OFFSETS["uint8 descriptor"])
-            self.arena.value = objects.empty(code, self.record, uint8, I32.of(1), self.arena_length)
+            self.arena.value = objects.empty(code, self.record, self.ndarray, uint8, I32.of(1), self.arena_length)
         self.go_without_memory(self.arena.value == NULL)
         above = self.arena.value.get(layout.ARRAY_DATA).integer() + (ALIGNMENT - 1)
         start = ((above & -ALIGNMENT) - ALIGNMENT).address()

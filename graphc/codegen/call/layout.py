@@ -85,6 +85,7 @@ RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
     *("ndarray", "list", "tuple", "float", "int", "str", "true", "false", "none", "memory error"),
     *("scalars", "tuples", "true scalar", "false scalar", "arguments", "results", "begin", "function"),
+    *("own array", "made", "made of own"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in NUMPY_DTYPES),
@@ -92,7 +93,9 @@ RECORD = (
 )
 """The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, `scalars`,
 which is 1 where results without axes are NumPy's scalars, and `tuples`, which is 1 where several results are a tuple.
-`arguments`, `results`: of the words of recipes for trees (recipes.py), 0 where there are none. `fail`: 0 where a call
+`own array`: the class of graphc.numpy's arrays, which are taken as NumPy's. `made`: the class of the results; `made of
+own`: the same where an argument with axes is an own array. `arguments`, `results`: of the words of recipes for trees
+(recipes.py), 0 where there are none. `fail`: 0 where a call
 whose check fails is refused. `busy`: of a word that is 1 while a call uses the arena. `activity`: of the words of
 locks.py, 0 where the caller holds the locks.
 Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), the

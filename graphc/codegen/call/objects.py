@@ -223,12 +223,12 @@ def measure_memory(
     return TwoSizes.of(code, bad.value.choose(I64.of(-1), offset.value), work.value)
 
 
-def lay(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, data: Ptr, flags: int) -> Ptr:
+def lay(code: Code, record: Ptr, class_: Ptr, descriptor: I64, rank: I32, dims: Ptr, data: Ptr, flags: int) -> Ptr:
     """Return a new array over `data`, or over memory of its own where that is null; null with an exception set.
-    descriptor: the offset of the dtype's descriptor in the record."""
+    class_: ndarray or a subclass. descriptor: the offset of the dtype's descriptor in the record."""
     type_ = word_at(record, descriptor)
     retain(code, type_)
-    return new_array(record, word(record, "ndarray"), type_, rank, dims, NULL, data, I32.of(flags), NULL)
+    return new_array(record, class_, type_, rank, dims, NULL, data, I32.of(flags), NULL)
 
 
 @function("noinline")
@@ -254,9 +254,9 @@ def truth(code: Code, record: Ptr, made: Ptr) -> Ptr:
 
 
 @function("noinline")
-def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr:
+def empty(code: Code, record: Ptr, class_: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr:
     """A new uninitialised array, or null with an exception set."""
-    return lay(code, record, descriptor, rank, dims, NULL, 0)
+    return lay(code, record, class_, descriptor, rank, dims, NULL, 0)
 
 
 # Functions that are long, or rarely called, are `optnone`: LLVM takes less time for them, and a first start waits for
@@ -264,7 +264,7 @@ def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr
 
 
 @function("noinline optnone")
-def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
+def cover(code: Code, record: Ptr, class_: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
     """Return the array of a large result of `length` bytes, over a reused block (bind.py); null with an
     exception set."""
     failed, argument = code.label("failed"), code.local(Ptr)
@@ -275,7 +275,7 @@ def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length
     release(code, number, record)
     failed.when(block == NULL)
     flags = layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE
-    array = lay(code, record, descriptor, rank, dims, block.get(layout.ARRAY_DATA), flags)
+    array = lay(code, record, class_, descriptor, rank, dims, block.get(layout.ARRAY_DATA), flags)
     with code.when(array == NULL):
         release(code, block, record)
         failed.go()
@@ -331,11 +331,11 @@ def each_output(
 
 @function()
 def make(
-    code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, references: Ptr
+    code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, references: Ptr, class_: Ptr
 ) -> Bool:
     """Append the arrays of all outputs to a list of references (a count, then the references): given arrays, or new
-    ones; NumPy's scalars for those without axes, where the record says so. Returns False with an exception set where
-    one cannot be made."""
+    ones of a class; NumPy's scalars for those without axes, where the record says so. Returns False with an exception
+    set where one cannot be made."""
     before = references.load(I64)
     first = references.at(before + 1, Ptr)
     with each_output(code, record, outputs, count, dims, lengths, given) as output:
@@ -347,10 +347,11 @@ def make(
             with code.when(is_scalar):
                 array.value = new_scalar(code, record, output.descriptor)
             with code.otherwise():
+                own = output.descriptor, output.rank, output.dims
                 with code.when(output.length.above(LARGE)):
-                    array.value = cover(code, record, output.descriptor, output.rank, output.dims, output.length)
+                    array.value = cover(code, record, class_, *own, output.length)
                 with code.otherwise():
-                    array.value = empty(code, record, output.descriptor, output.rank, output.dims)
+                    array.value = empty(code, record, class_, *own)
             with code.when(array.value == NULL):
                 code.ret(False)
         first.at(output.number, Ptr).store(array.value)
@@ -372,7 +373,7 @@ def grow(code: Code, record: Ptr, length: Ptr) -> Ptr:
         none = word(record, "none")
         retain(code, none)
         release(code, install(code, cell, none), record)
-    fresh = empty(code, record, I64.of(OFFSETS["uint8 descriptor"]), I32.of(1), length)
+    fresh = empty(code, record, word(record, "ndarray"), I64.of(OFFSETS["uint8 descriptor"]), I32.of(1), length)
     with code.when(fresh == NULL):
         code.ret(NULL)
     retain(code, fresh)

@@ -36,6 +36,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphc.arrays.array import OWN
 from graphc.codegen.call.bind import ABSENT, Keywords, Recipe
 from graphc.codegen.call.layout import TUPLE_ITEMS, entries_of, is_made_plainly, slots_of
 from graphc.ir.pairs import is_pair, is_python_number
@@ -125,8 +126,9 @@ def exact_keywords(
     it does not. leaves: those of the arguments. names: of the parameters that they are given for, () where these may
     not be given by name. outside: what else must hold; arguments must then come as they do in this call."""
     args, kwargs, static, static_names = call
-    numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
-    taken = Keywords(numbers=numbers, tuples=type(made) is tuple)
+    numbers = tuple(None if type(leaf) in OWN else type(leaf) for leaf in leaves)
+    axes = any(np.ndim(np.asarray(leaf)) > hasattr(leaf, "of_complex") for leaf in leaves)
+    taken = Keywords(numbers=numbers, tuples=type(made) is tuple, own=not axes)
     plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
     try:
         if plain and (names or not kwargs) and not outside:

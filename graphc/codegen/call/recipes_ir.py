@@ -183,7 +183,7 @@ def take_parts(code: Code, record: Ptr, value: Ptr, step: Ptr, leaves: Ptr, inne
     """Take a complex array or number: the leaf is a new array of its parts. Returns as `take_apart` does."""
     kind, ndarray, parts = step.at(2, Ptr).load(Ptr), word(record, "ndarray"), code.variable(NULL)
     refuse, type_ = code.label("refuse"), value.get(layout.OBJECT_TYPE)
-    with code.when(type_ == ndarray):
+    with code.when((type_ == ndarray) | (type_ == word(record, "own array"))):
         own = value.get(layout.ARRAY_DTYPE)
         is_single = own == word(record, "complex64 descriptor")
         refuse.unless((kind == ndarray) & (is_single | (own == word(record, "complex128 descriptor"))))
@@ -244,11 +244,12 @@ def parts_of_number(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
 
 @function("noinline")
 def over(code: Code, record: Ptr, kind: Ptr, rank: I32, dims: Ptr, base: Ptr, flags: I32) -> Ptr:
-    """A new contiguous array of dtype `kind` over the memory of another one, to which the reference is taken over; null
-    with an exception set."""
+    """A new contiguous array of dtype `kind` over the memory of another one and of its class, to which the reference is
+    taken over; null with an exception set."""
     retain(code, kind)
     data = base.get(layout.ARRAY_DATA)
-    view = new_array(record, word(record, "ndarray"), kind, rank, dims, NULL, data, flags, NULL)
+    class_ = base.get(layout.OBJECT_TYPE)
+    view = new_array(record, class_, kind, rank, dims, NULL, data, flags, NULL)
     with code.when(view == NULL):
         release(code, base, record)
         code.ret(NULL)
