@@ -83,7 +83,7 @@ def test_the_report_puts_the_worst_first_and_counts_programs_within_bounds(tmp_p
     assert [value for value, _ in MEASURES[1].ranked(records)] == pytest.approx([3.0, 1 / 0.9, 0.5])
     records[0]["failed"] = {"numpy": "has no such name"}
     text = write(records)
-    assert "| best framework / graphc, time of a call | at least 1 | 67 % | 3 |" in text
+    assert "| best framework / graphc, time of a call | at least 1 | 66.7 % | 3 |" in text
     assert text.index("slow (way)") < text.index("fast (way)")
     assert "numpy failed: has no such name" in text
     results, docs = tmp_path / "sweep.json", tmp_path / "sweep.md"

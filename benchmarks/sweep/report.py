@@ -92,7 +92,7 @@ def shares(records: Sequence[Record]) -> str:
         for bound in measure.bounds if len(values) else ():
             good = values <= bound if measure.more_is_worse else values >= bound
             sign = "at most" if measure.more_is_worse else "at least"
-            share = f"{100 * good.mean():.0f} %"
+            share = f"{100 * good.mean():.1f} %"
             rows.append([measure.title, f"{sign} {bound:g}{measure.unit}", share, str(len(values))])
     return table(["", "bound", "programs within", "of"], rows)
 
