@@ -142,14 +142,19 @@ def write(names: Iterable[str], folder: Path = FOLDER) -> None:
         with tempfile.TemporaryDirectory() as place:
             for each in NEEDED:
                 (Path(place) / each).symlink_to(ROOT / each)
-            subprocess.run(
-                [sys.executable, "-m", "book.notebooks", "--run", name, str(target.resolve())],
-                cwd=place,
-                env=os.environ | {"GRAPHC_PROGRESS": "0", "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
-                stderr=subprocess.PIPE,
-                check=True,
-                timeout=DEADLINE,
-            )
+            try:
+                subprocess.run(
+                    [sys.executable, "-m", "book.notebooks", "--run", name, str(target.resolve())],
+                    cwd=place,
+                    env=os.environ | {"GRAPHC_PROGRESS": "0", "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+                    stderr=subprocess.PIPE,
+                    check=True,
+                    timeout=DEADLINE,
+                )
+            except subprocess.TimeoutExpired:
+                sys.exit(f"examples/{name}.py, as a notebook, took more than {DEADLINE} s; those before it are written")
+            except subprocess.CalledProcessError as error:
+                sys.exit(f"examples/{name}.py failed as a notebook:\n{error.stderr.decode(errors='replace')}")
         print(target.relative_to(ROOT) if target.is_relative_to(ROOT) else target)
 
 
