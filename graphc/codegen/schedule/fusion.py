@@ -216,11 +216,21 @@ def why_not_worthwhile(first: _Group, then: _Group, depth: int, access: Access) 
     made = {root for draft in first.members for root in draft.roots}
     if not any(node.ndim for node in then.reads & (first.reads | made)):
         return "they read nothing in common"
+    if not depth and (sums_beside_rows(first, then) or sums_beside_rows(then, first)):
+        return "vectors of the rows' values are summed"
     if any(is_vector_work(draft, depth, access) for draft in members):
         return "one of them does work that vectorises"
     innermost = depth and all(len(draft.space) == depth + 1 for draft in members)
     limit = BODY_OPS if innermost else SHARED_OPS
     return f"together they have more than {limit} ops" if first.ops + then.ops > limit else None
+
+
+def sums_beside_rows(sums: _Group, rows: _Group) -> bool:
+    """Tell whether one group sums one value for each row, and the other computes such values from the rows. Several
+    short rows at a time are reduced by a loop without such a sum (codegen/transform/abreast.py)."""
+    if not all(draft.kind == "loops" and len(draft.space) == 1 for draft in rows.members) or not rows.by_rows:
+        return False
+    return all(draft.kind == "full reduction" and len(draft.space) == 1 for draft in sums.members) and not sums.by_rows
 
 
 def goes_by_rows(draft: NestDraft, reads: Iterable[tuple[Node, Index]]) -> bool:

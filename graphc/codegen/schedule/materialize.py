@@ -25,12 +25,19 @@ from math import prod
 from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, materialising_pays, recompute_cost
 from graphc.codegen.schedule.drafts import Drafts, Goals, GraphOrder, Uses, goes_over, is_column_reduction
 from graphc.codegen.schedule.fusion import ALONE, Access, reads_of
-from graphc.codegen.schedule.nodes import is_bufferless, is_by_segment, is_product, lowering_of, variables_of
+from graphc.codegen.schedule.nodes import (
+    is_bufferless,
+    is_by_segment,
+    is_product,
+    is_written_out,
+    lowering_of,
+    variables_of,
+)
 from graphc.codegen.schedule.placement import NEST_OPS, Placement
 from graphc.codegen.schedule.plan import BranchGraph, IndexCheck, NestDraft, ScanGraph, Use
 from graphc.ir.body import ITEM
 from graphc.ir.facts import below_broadcasts
-from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
+from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import LEAVES, Guard, Index, Node
 from graphc.loopir import ir
 from graphc.startup.record import record
@@ -50,6 +57,8 @@ STORED: Mapping[type, str] = {
 """The reasons of values that no other nest can compute on its way."""
 SEVERAL_NESTS = "used in several nests"
 SEVERAL_LOOPS = "used in several loops of its nest"
+CROSSED = "read many times across its rows: a copy in order"
+ROWS_ABREAST = "rows are reduced several at a time"
 VIEWS = ("subtensor", "reshape", "stop_gradient")
 """Ops besides broadcasts and dimshuffles whose elements are those of their operand."""
 NEAR = 4.0
@@ -138,8 +147,7 @@ class Decisions:
                 return self._reason_to_materialise_reduction(node, lowering, uses)
         if node.ndim and node.op.name in ("dimshuffle", "broadcast_to"):
             crossed = is_transposed(node) and any(self._is_row_again(use) for use in uses)
-            # else its argument is materialised
-            return "read many times across its rows: a copy in order" if crossed else None
+            return CROSSED if crossed else None  # else its argument is materialised
         several = len({use.nest for use in uses}) > 1
         if not node.ndim:
             large = "its nest is large enough" if self._is_large(node, uses) else None
@@ -151,6 +159,33 @@ class Decisions:
         if node in self._relied_on:
             return "others are recomputed from it"
         return self._reason_of_cost(node, uses)
+
+    def _is_sum_of_short_rows(self, node: Node, use: Use) -> bool:
+        """Tell whether a nest sums up one value for each row, which is computed from reductions of rows that may be
+        short. A loop that stores these values handles several rows at a time; one that sums them does not
+        (codegen/transform/abreast.py)."""
+        draft = self._drafts.by_number[use.nest]
+        if draft.kind != "full reduction" or len(draft.space) != 1 or use.index != draft.index:
+            return False
+        return any(root.args[0] is node for root in draft.roots) and self._reduces_short_rows(node)
+
+    def _reduces_short_rows(self, node: Node) -> bool:
+        """Tell whether a value is computed, in its nest, from a reduction of rows that may be short."""
+        pending, seen = [node], {node}
+        while pending and len(seen) < MOST_OPS:
+            current = pending.pop()
+            lowering = lowering_of(current)
+            if isinstance(lowering, Fold) and not is_written_out(current, lowering.sizes(current)):
+                if is_column_reduction(current, lowering, self._goals.sizing):
+                    continue
+                length = self._goals.sizing.of(lowering.sizes(current)[-1])
+                return not isinstance(length, int) or length <= ir.SHORT_DEAR
+            if current.op in LEAVES or not isinstance(lowering, Scalar | View | Fold):
+                continue
+            below = {arg for arg in current.args if arg.ndim and not self._uses.is_materialised(arg)} - seen
+            seen |= below
+            pending += below
+        return False
 
     def _is_written_over(self, node: Node, use: Use) -> bool:
         """Tell whether a nest writes a value into the array that it is computed from: over it, if nothing reads that
@@ -166,6 +201,10 @@ class Decisions:
 
     def _reason_of_cost(self, node: Node, uses: Sequence[Use]) -> str | None:
         """The reason why materialising a value costs less than recomputing it at each use, or in so large a nest."""
+        if any(self._is_column_again(node, use) for use in uses):
+            return CROSSED
+        if any(self._is_sum_of_short_rows(node, use) for use in uses):
+            return ROWS_ABREAST
         if len({use.nest for use in uses}) > 1 and any(self._is_written_over(node, use) for use in uses):
             return "written over what it is computed from"
         if (
@@ -263,6 +302,17 @@ class Decisions:
             return False
         by_segments = self._drafts.by_number[use.nest].kind == "segments" or any(map(is_by_segment, use.index))
         return by_segments or not is_read_once(use)
+
+    def _is_column_again(self, node: Node, use: Use) -> bool:
+        """Tell whether a value is a column of a matrix in memory, `x[:, k]`, and an innermost loop goes along it in an
+        outer loop that it does not depend on. Columns of short rows of known length are read by vectors as they are."""
+        if node.op.name != "subtensor" or not use.path or is_read_once(use):
+            return False
+        matrix, long = node.args[0], [axis for axis, size in enumerate(node.type.shape) if size != 1]
+        if matrix.op not in LEAVES or len(long) != 1 or long[0] == node.ndim - 1:
+            return False
+        length = self._goals.sizing.of(matrix.type.shape[-1])
+        return use.index[long[0]] == use.path[-1] and not (isinstance(length, int) and ir.has_columns(length))
 
     def _begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
         """Tell whether a product is only what another one is added to: then the same nest computes it, in its place."""

@@ -27,6 +27,7 @@ from graphc.codegen.transform.outline import Outlined, outline
 from graphc.codegen.transform.recurrences import functions_before_recurrences, shorten_recurrences
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
+from graphc.codegen.transform.split_rows import split_rows
 from graphc.codegen.transform.sums import Narrowed, add_where_chosen, narrow_sums
 from graphc.codegen.transform.unroll import keep_in_registers, unroll_and_jam, unroll_rows, unroll_steps
 from graphc.ir.verify import Step, passed, watched
@@ -184,6 +185,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
     Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
     Pass("short_rows_abreast", _plain(short_rows_abreast), needs=("marked", "safe"), ends=()),
+    Pass("split_rows", _naming(split_rows), needs=("marked", "safe"), ends=()),
     Pass("add_where_chosen", _plain(add_where_chosen), needs=("marked", "safe"), ends=()),
     Pass("functions_before_recurrences", _naming(functions_before_recurrences), needs=("marked", "safe"), ends=()),
 )

@@ -89,6 +89,33 @@ def test_rows_of_known_length(length: int) -> None:
                     np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12, err_msg=f"{given}")
 
 
+def test_the_mean_of_one_value_for_each_row() -> None:
+    x, label = T.dmatrix("x"), T.lvector("label")
+    losses = T.logsumexp(x, axis=1) - x[T.arange(x.shape[0]), label]
+    outputs = [losses.mean(), T.sqr(x.max(axis=1) - x.min(axis=1)).sum(), losses.max()]
+    f, plain = (graphc.function([x, label], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    assert "abreast" in f.source
+    rng = np.random.default_rng(1)
+    for count in (1, *COUNTS):
+        for length in (1, 2, 7, 48, 49, 300):
+            given = rng.normal(size=(count, length)), rng.integers(0, length, count)
+            for got, wanted in zip(f(*given), plain(*given), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_columns_of_long_rows_are_read_in_order() -> None:
+    x, w = T.dmatrix("x"), T.dvector("w")
+    squares = sum(T.sqr(x[:, k] - x[:, k][:, None]) for k in range(3))
+    force = [(w * (x[:, k] - x[:, k][:, None]) / (1.0 + squares)).sum(axis=1) for k in range(3)]
+    outputs = [T.stack(force, axis=1), *graphc.grad(sum(map(T.sum, force)), [x, w])]
+    f, plain = (graphc.function([x, w], outputs, mode=mode) for mode in ("compiled", "interpreted"))
+    rng = np.random.default_rng(1)
+    for shape in ((1, 3), (2, 4), (9, 3), (30, 3), (40, 20)):
+        given = rng.normal(size=shape), rng.normal(size=shape[0])
+        for got, wanted in zip(f(*given), plain(*given), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+
+
 def test_elements_of_a_kept_row_by_computed_places() -> None:
     """The nearest of some points and the furthest: the row of distances stays with the iteration that searches it."""
     x, centres = T.dmatrix("x"), T.dmatrix("centres")
