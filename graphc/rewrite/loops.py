@@ -16,9 +16,10 @@ the graph. A nested loop is rewritten with the body that contains it, before the
     rows_outside        outputs that are elementwise in elements are computed outside
     sink_elementwise    elementwise work on a sequence moves into the steps, so that it is not stored
     expensive_rows      expensive scalar work that no state depends on moves outside, where it vectorises
+    expensive_sums      so does such work that a state only adds up
 
-All are exact but for batch_products, sum_of_products, project_rows and recurrence (recurrences.py), which add in
-another order.
+All are exact but for batch_products, sum_of_products, project_rows and recurrence (recurrences.py), and for
+expensive_sums, which add in another order.
 
 Guards are those of the graph as written: an error remains an error even if a pass could produce a value, as for the
 last row of a loop without steps.
@@ -27,7 +28,7 @@ last row of a loop without steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import combinations
 from typing import TypeAlias
 
@@ -43,11 +44,12 @@ from graphc.ops.branch import COND
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.identity import checked
 from graphc.ops.index import subtensor
-from graphc.ops.scan import SCAN, loop_of
+from graphc.ops.reduce import reduce_sum
+from graphc.ops.scan import SCAN, is_recomputed, loop_of
 from graphc.ops.shape import drop, expand, filled, iota, zeros
 from graphc.rewrite import open_loops
 from graphc.rewrite.engine import RuleUse, is_elementwise, is_number, set_user_line, tell
-from graphc.rewrite.recurrences import as_recurrences, batch_products, project_rows, sum_products
+from graphc.rewrite.recurrences import as_recurrences, batch_products, plus, project_rows, sum_products, terms_of
 from graphc.tensor.elementary import where
 
 # --- passes over one loop: work that moves out of the steps, or into them ---------------------------------------------
@@ -81,6 +83,35 @@ def move_expensive_rows(loop: open_loops.OpenLoop, around: open_loops.LoopContex
         rows = {node: partial(loop.rows_of, node) for node in needed}
         found[stand_in] = open_loops.fitted(open_loops.lifted(loop, [output], varying, rows)[0], stand_in.type)
         del loop.rows[stand_in]
+    loop.replace_results(found)
+    return bool(found)
+
+
+def sum_expensive_terms(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
+    """Scalar states to which steps only add expensive functions of elements and of other states become sums outside.
+    The other states are stored: they take no more memory than the elements."""
+    order = loop.order()
+    is_again = any(is_recomputed(node) or node.op.name == "computed_after" for node in order)
+    if not loop.is_whole or is_again:  # which is there so that not all steps are kept
+        return False
+    varying, uses, found = loop.varying(order), open_loops.uses_of(loop, order), dict[Node, Node]()
+    given = {node for node in (*loop.after.values(), *loop.rows.values()) if not node.ndim}
+    ends = {*given, *loop.elements}
+    able = _made_of(ends, order, varying)
+    for stand_in, state in loop.last.items():
+        terms = [] if state.ndim else terms_of(loop, state, uses)
+        work = {node for term in terms for node in _work(term, able, ends)} if able.issuperset(terms) else set()
+        needed = given.intersection(terms) | {arg for node in work for arg in node.args if arg in given}
+        stored = len(needed.difference(loop.rows.values()))
+        least = WORTH * (1 + stored)
+        if stored > len(loop.elements) or sum(node.op.cost for node in work) < least:
+            continue
+        others = nodes_since([node for node in loop.results if node is not loop.after[state]], loop.since)
+        if sum(node.op.cost for node in work.difference(others)) < least:
+            continue
+        rows = {node: partial(loop.rows_of, node) for node in needed}
+        total = reduce(partial(elementwise, "add"), open_loops.lifted(loop, terms, varying, rows))
+        found[stand_in] = open_loops.fitted(plus(loop.states[state], [reduce_sum(total, (0,))]), stand_in.type)
     loop.replace_results(found)
     return bool(found)
 
@@ -387,7 +418,13 @@ LOOPS = (
     "join_loops",
     *CHANGES,
     "fuse_loops",
-    *(LAST := {"sink_elementwise": sink_elementwise, "expensive_rows": move_expensive_rows}),
+    *(
+        LAST := {
+            "sink_elementwise": sink_elementwise,
+            "expensive_rows": move_expensive_rows,
+            "expensive_sums": sum_expensive_terms,
+        }
+    ),
 )
 """The names of the passes, in order."""
 

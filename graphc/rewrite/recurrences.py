@@ -103,7 +103,7 @@ def sum_products(loop: OpenLoop, around: LoopContext) -> bool:
     left: dict[Node, list[Node]] = {}
     found: dict[Node, Node] = {}
     for stand_in, state in loop.last.items():
-        terms = _terms(loop, state, uses)
+        terms = terms_of(loop, state, uses)
         factors = [_factors(term, varying) for term in terms]
         pairs = [pair for pair in factors if pair is not None and all(map(loop.keeps_sizes, (pair.left, pair.right)))]
         if terms and len(pairs) == len(terms):
@@ -120,26 +120,21 @@ def sum_products(loop: OpenLoop, around: LoopContext) -> bool:
     return bool(found)
 
 
-def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
+def terms_of(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
     """The terms that each step adds to a float state that is used for nothing else; empty for any other state."""
     after = loop.after[state]
     if uses[state] != 1 or uses[after] != 1 or not is_float(state.type.dtype):
         return []
-    after = unbroadcast(after)
-    if after.op.name != "add" or uses[after] != 1:
-        return []
-    for place in (0, 1):
-        if unbroadcast(after.args[place]) is state:
-            break
-    else:
-        return []
-    terms, pending = list[Node](), [after.args[1 - place]]
+    terms, pending = list[Node](), [after]
     while pending:
         node = unbroadcast(pending.pop())
         if node.op.name == "add" and uses[node] == 1:
             pending += node.args
         else:
             terms.append(node)
+    if state not in terms:
+        return []
+    terms.remove(state)
     return terms
 
 

@@ -26,7 +26,7 @@ from graphc.rewrite import PIPELINE, rewrite
 from graphc.rewrite.loops import LOOPS
 from tests.support.counting import assert_linear
 
-CLOSE = ("batch_products", "sum_of_products", "project_rows", "recurrence")
+CLOSE = ("batch_products", "sum_of_products", "project_rows", "recurrence", "expensive_sums")
 """The passes that take sums in another order."""
 RULES_OFF = [step.name for step in PIPELINE]
 
@@ -626,6 +626,25 @@ def test_what_costs_much_moves_outside_where_what_it_is_made_of_is_stored() -> N
 
 
 @pytest.mark.slow
+def test_sums_of_expensive_functions_of_other_states() -> None:
+    x, h = T.dvector("x"), T.dscalar("h")
+
+    def step(a: Any, s: Any, total: Any) -> Any:
+        s = 0.1 + 0.2 * T.sqr(a) + 0.7 * T.abs(s)
+        return s, total + T.log(s) + T.sqr(a) / s
+
+    (variances, totals), _ = graphc.scan(step, x, [h, h])
+    after, fired = rewritten([x, h], [totals[-1]])
+    (loop,) = loops(after.outputs)
+    assert "expensive_sums" in fired and all(node.op.name != "log" for node in nodes_of(loop.body.results))
+    alone, _ = graphc.scan(lambda s, total: step(0.5, s, total), None, [h, h], n_steps=x.shape[0])
+    assert "expensive_sums" not in rewritten([x, h], [alone[1][-1]])[1]  # memory would grow with the steps
+    assert "expensive_sums" not in rewritten([x, h], [totals])[1]
+    for steps in (1, 2, 5):
+        check([x, h], with_gradients([totals[-1], variances[-1]], [x, h]), [draw(steps), draw()])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backwards", [False, True])
 def test_sums_of_what_a_recurrence_goes_through(backwards: bool) -> None:
     x, h, c = T.dvector("x"), T.dscalar("h"), T.dscalar("c")
@@ -695,7 +714,10 @@ def test_each_pass_can_be_switched_off(name: str) -> None:
     other, _ = graphc.scan(lambda a, b, s: T.tanh(s * a - b), [x[:, 2], x[:, 2]], T.constant(0.5))
     costly, _ = graphc.scan(lambda a, s: [T.tanh(s - a), T.log(2.0 + T.tanh(s - a))], x[:, 2], [T.constant(0.25), None])
     counted, _ = graphc.scan(lambda a, n, s: [n + 2, s * 0.5 + a * n], x[:, 1], [T.constant(1), T.constant(0.5)])
+    start = [T.constant(0.25), T.constant(0.5)]
+    added, _ = graphc.scan(lambda a, s, t: [T.tanh(s + a), t + T.log(3.0 + T.tanh(s + a))], x[:, 2], start)
     outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *costly, counted[1]]
+    outputs.append(added[1][-1])
     assert name in rewritten(inputs, outputs)[1]
     after, fired = rewritten(inputs, outputs, [name])
     assert name not in fired
