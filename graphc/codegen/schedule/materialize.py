@@ -17,6 +17,7 @@ Values are visited from the results backwards, so that all uses of a value are k
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -37,7 +38,7 @@ from graphc.codegen.schedule.placement import NEST_OPS, Placement
 from graphc.codegen.schedule.plan import BranchGraph, IndexCheck, NestDraft, ScanGraph, Use
 from graphc.ir.body import ITEM
 from graphc.ir.facts import below_broadcasts
-from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, View, Writes
+from graphc.ir.lowering import Call, Fold, Part, Recur, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import LEAVES, Guard, Index, Node
 from graphc.loopir import ir
 from graphc.startup.record import record
@@ -91,9 +92,13 @@ class Decisions:
         self._goals, self._drafts, self._uses, self._placement = goals, drafts, uses, placement
         self._relied_on: set[Node] = set()
         """Values that must be materialised, since others are recomputed from them."""
+        self._order: Sequence[Node] = ()
+        self._users: Counter[Node] = Counter()
+        """How often each value is an operand, counted when it is first asked for."""
 
     def run(self, order: Sequence[Node]) -> None:
         """Decide on all values, which come in an order in which they can be computed."""
+        self._order = order
         for guard in self._goals.purpose.checks:
             self._placement.check(guard)
         for node in reversed(order):
@@ -170,22 +175,27 @@ class Decisions:
         return any(root.args[0] is node for root in draft.roots) and self._reduces_short_rows(node)
 
     def _reduces_short_rows(self, node: Node) -> bool:
-        """Tell whether a value is computed, in its nest, from a reduction of rows that may be short."""
-        pending, seen = [node], {node}
+        """Tell whether a value is computed from a reduction of rows that may be short, of an array in memory, which
+        nothing else needs: it will be computed in the nest of the value."""
+        if not self._users:
+            self._users.update(arg for each in self._order for arg in each.args)
+        pending, seen, found = [node], Counter[Node](), False
         while pending and len(seen) < MOST_OPS:
             current = pending.pop()
             lowering = lowering_of(current)
-            if isinstance(lowering, Fold) and not is_written_out(current, lowering.sizes(current)):
-                if is_column_reduction(current, lowering, self._goals.sizing):
-                    continue
-                length = self._goals.sizing.of(lowering.sizes(current)[-1])
-                return not isinstance(length, int) or length <= ir.SHORT_DEAR
+            if isinstance(lowering, Call | Part):
+                return False  # a product is computed by blocks of rows, in turn with what it goes into
             if current.op in LEAVES or not isinstance(lowering, Scalar | View | Fold):
                 continue
-            below = {arg for arg in current.args if arg.ndim and not self._uses.is_materialised(arg)} - seen
-            seen |= below
-            pending += below
-        return False
+            if isinstance(lowering, Fold) and not is_written_out(current, lowering.sizes(current)):
+                length = self._goals.sizing.of(lowering.sizes(current)[-1])
+                is_short = not isinstance(length, int) or length <= ir.SHORT_DEAR
+                found |= is_short and not is_column_reduction(current, lowering, self._goals.sizing)
+            for arg in current.args:
+                seen[arg] += 1
+                if arg.ndim and seen[arg] == self._users[arg] and arg not in self._goals.targets:
+                    pending.append(arg)
+        return found
 
     def _is_written_over(self, node: Node, use: Use) -> bool:
         """Tell whether a nest writes a value into the array that it is computed from: over it, if nothing reads that
