@@ -444,13 +444,15 @@ def replace_in(function: Any) -> None:
 
 def codes_of(names: dict[str, Any]) -> Iterator[CodeType]:
     """Yield the codes of the functions of a module, and of the methods of its classes."""
+    home = names.get("__name__")
     for value in [*names.values()]:
-        for each in vars(value).values() if isinstance(value, type) else (value,):
-            each = getattr(each, "fget", getattr(each, "__func__", each))
-            while hasattr(each, "__wrapped__"):
-                each = each.__wrapped__
-            if isinstance(each, FunctionType) and each.__globals__ is names:
-                yield each.__code__
+        own = isinstance(value, type) and value.__module__ == home
+        for each in vars(value).values() if own else (value,):
+            part = each.fget if isinstance(each, property) else getattr(each, "__func__", each) if own else each
+            while (wrapped := getattr(part, "__wrapped__", None)) is not None:
+                part = wrapped
+            if isinstance(part, FunctionType) and part.__globals__ is names:
+                yield part.__code__
 
 
 def replace_names(names: dict[str, Any], without: Set[str] = frozenset()) -> None:

@@ -45,6 +45,10 @@ from graphc.theano.owners import Apply
 # What users write -----------------------------------------------------------------------------------------------------
 
 
+class MissingGradError(GradientError, AttributeError):
+    """An op of the user has no derivative. Theano raises AttributeError, which programs catch that look for one."""
+
+
 class MethodNotDefined(GraphcError, NotImplementedError):
     """An op of the user's has not this method (Theano's name)."""
 
@@ -125,7 +129,7 @@ class Op:
         if grad is None and type(self).R_op is not Op.R_op:
             return _transposed(self, inputs, output_grads)
         if grad is None:
-            raise GradientError(f"op {self} has no derivative: it has neither grad nor L_op")
+            raise MissingGradError(f"op {self} has no derivative: it has neither grad nor L_op")
         parts: Sequence[Any] = grad(inputs, output_grads)
         return parts
 
