@@ -43,8 +43,10 @@ def public(made: Any) -> Any:
     """What a function gives outside of traces, with `graphc.numpy`'s class for the arrays in it."""
     if type(made) is np.ndarray:
         return made.view(ndarray)
-    if isinstance(made, dict) and type(made) is not dict:
-        return made  # results of SciPy's kind, which have attributes
+    if (isinstance(made, dict) and type(made) is not dict) or (
+        isinstance(made, tuple) and getattr(made, "__dict__", None)
+    ):
+        return made  # results of SciPy's kind, which have attributes besides
     return map_leaves(_own, made) if is_nested(made) else made
 
 
