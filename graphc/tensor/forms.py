@@ -76,6 +76,16 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Node:
     return result if dtype is None else tensor.cast(result, dtype)
 
 
+def atleast_1d(*arys: Any) -> Any:
+    """np.atleast_1d. A variable of a class of the program's own, as PyMC3's, is an element of an array of objects, as
+    Theano's variables were to NumPy: another node would not have its attributes."""
+    if len(arys) == 1 and not TRACE.depth and not type(arys[0]).__module__.startswith("graphc."):
+        objects = np.empty(1, object)
+        objects[0] = arys[0]
+        return objects
+    return tensor.atleast_1d(*arys)
+
+
 def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Node:
     """np.stack, which takes the rows of a tensor."""
     result = tensor.stack(list(arrays), axis=axis)
@@ -295,7 +305,7 @@ def min_scalar_type(a: Any) -> Any:
 
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
-    "np.concat": concatenate, "np.stack": stack,
+    "np.concat": concatenate, "np.stack": stack, "np.atleast_1d": atleast_1d,
     "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
     "np.unstack": unstack, "np.arange": arange, "np.i0": bessel,
     # Python's numbers are arrays to NumPy's products, which have a dtype

@@ -61,6 +61,19 @@ def test_one_tensor_is_stacked_along_a_new_axis() -> None:
     assert theano.jit(lambda x: np.stack(x) + 0, mode="interpreted")(np.ones((2, 3))).shape == (2, 3)
 
 
+VARIABLE: Any = T.TensorVariable
+Distributed = type("Distributed", (VARIABLE,), {})
+"""A class of variables with attributes of a program's own."""
+
+
+def test_a_variable_of_an_own_class_keeps_its_attributes() -> None:
+    x: Any = Distributed(T.dvector().type)
+    x.distribution = "normal"
+    (found,) = np.atleast_1d(x)  # PyMC3 chooses the steps of a sampler by it
+    assert found is x and found.distribution == "normal"
+    assert np.atleast_1d(T.dscalar()).ndim == 1
+
+
 class Pair(UserType):
     """A type of no arrays."""
 
