@@ -210,7 +210,7 @@ def _conversion(kind: type, convert: Callable[[Node], Node]) -> type:
         # Python's own methods, without a frame: a tensor that is asked for its class looks at who asks
         "__instancecheck__": kind.__instancecheck__,
         "__subclasscheck__": kind.__subclasscheck__,
-        "__eq__": lambda cls, other: other is kind or other is cls,
+        "__eq__": lambda cls, other: other is kind or other is cls or NotImplemented,  # dtypes know
         "__hash__": lambda _: hash(kind),
     }
     named = {"__module__": __name__, "__new__": make, "__doc__": kind.__doc__, "dtype": np.dtype(kind)}
