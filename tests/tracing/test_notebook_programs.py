@@ -183,7 +183,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     ),
     (lambda x: min(np.inf, x.astype(int)[0]), r"min of inf and .*, int64, has the dtype of the one that it is"),
     (lambda x: _tried(x[0]), r"math.sqrt raises an error for some values, which the `try` around it would catch"),
-    (lambda x: float(x[0]), r"leave out float\(…\)"),
+    (lambda x: float(x[:1]), r"leave out float\(…\)"),
     (lambda x: sorted(x)[0], r"use np.sort\(x\) in place of sorted"),
     (lambda x: x + np.random.normal(size=3), r"np.random.normal draws once, while the function is traced"),
     (lambda x: x[np.random.permutation(3)], r"np.random.permutation draws once"),
