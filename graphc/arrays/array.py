@@ -53,6 +53,9 @@ class ndarray(PlainArray, metaclass=Arrays):  # noqa: N801 - NumPy's name
             return array[()]
         return array.view(ndarray) if type(array) is np.ndarray else array  # what `out=` has given
 
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))  # NumPy prints an array of a subclass with the name of the class
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return as_own, (np.asarray(self),)
 
@@ -67,7 +70,6 @@ class ndarray(PlainArray, metaclass=Arrays):  # noqa: N801 - NumPy's name
         return self
 
 
-ndarray.__name__ = "array"  # NumPy prints an array with the name of its class; the qualified name stays
 Array = ndarray
 """The name of JAX."""
 
