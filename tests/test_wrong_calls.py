@@ -101,3 +101,8 @@ def test_functions_show_their_parameters() -> None:
     signature = inspect.signature(T.dot)
     assert list(signature.parameters) == ["a", "b"] and signature == inspect.signature(T.dot)
     assert signature.bind(1, b=2).arguments == {"a": 1, "b": 2} and str(signature).startswith("(a: ")
+
+
+def test_jitted_functions_are_left_alone_when_a_program_asks_for_their_class() -> None:
+    assert isinstance(graphc.jit(abs), graphc.Jitted)
+    assert not hasattr(graphc.Jitted.__call__, "explained") and not hasattr(graphc.Jitted.dispatch, "explained")

@@ -47,7 +47,7 @@ def explained_class(item: type) -> None:
             type.__setattr__(base, "__explained__", True)
 
 
-UNTOUCHED = ("Node", "Graph", "Function", "Interpreted")
+UNTOUCHED = ("Node", "Graph", "Function", "Interpreted", "Jitted", "Direct", "Interface")
 """Classes that are left alone: programs do not construct them, and their methods are hot or explain themselves."""
 
 
