@@ -20,6 +20,7 @@ from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.scipy.special import composed
 from graphc.startup.hooks import lazily
 from graphc.tensor import elementary as el, reductions
+from graphc.tensor.contraction import einsum
 from graphc.tensor.creation import arange, ones_like
 from graphc.tensor.nnet import activations, losses
 from graphc.tensor.nnet.activations import celu, elu, glu, hard_tanh, log_sigmoid, mish, relu6, selu, silu, squareplus
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from graphc.nn import initializers as initializers
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
-    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu",
-    "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
-    "swish", "tanh",
+    "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
+    "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus",
+    "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 
 
@@ -183,6 +184,54 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
     classes = arange(num_classes).reshape([-1 if place == new else 1 for place in range(rank)])
     equal = elementwise("equal", expand_dims(places, new), classes)
     return cast(equal, str(np.dtype(float if dtype is None else dtype)))
+
+
+def dot_product_attention(
+    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: Any = None, is_causal: bool = False,
+    query_seq_lengths: Any = None, key_value_seq_lengths: Any = None, local_window_size: Any = None,
+    implementation: Any = None,
+) -> Any:  # fmt: skip
+    """softmax(query @ key.T * scale + bias) @ value, for each head (Vaswani et al., "Attention is all you need", 2017).
+
+    query: float[batch, times, heads, width], or without the batch; key, value: float[batch, others, groups, width], of
+    which each group serves heads / groups heads. Returns an array like the query. scale: 1 / sqrt(width), unless given.
+    bias, mask: broadcast to [batch, heads, times, others]; scores where the mask is False count as the least number.
+    is_causal: a time sees no later one. local_window_size: how many times to the left and to the right it sees, one
+    number for both. query_seq_lengths, key_value_seq_lengths: int[batch], how many times are there; results of the
+    others are 0. implementation changes nothing. Raises ShapeError where sizes disagree.
+
+        >>> q = np.ones((1, 2, 1, 4))
+        >>> nn.dot_product_attention(q, q, np.arange(8.0).reshape(1, 2, 1, 4), is_causal=True)[0, :, 0]
+        array([[0., 1., 2., 3.],
+               [2., 3., 4., 5.]])
+    """
+    q, k, v = (in_floats(each) for each in (query, key, value))
+    is_batch = q.ndim == 4
+    if not is_batch:
+        q, k, v = (expand_dims(each, 0) for each in (q, k, v))
+    (batch, times, heads, width), (_, others, groups, _) = q.shape, k.shape
+    split = q.reshape((batch, times, groups, heads // groups, width))
+    scores = einsum("btkgh,bskh->bkgts", split, k).reshape((batch, heads, times, others))
+    scores = scores * (1 / el.sqrt(cast(width, q.dtype)) if scale is None else scale)
+    if bias is not None:
+        scores = scores + bias
+    now, seen = arange(times).reshape((-1, 1)), arange(others).reshape((1, -1))
+    masks = [] if mask is None else [as_node(mask)]
+    if is_causal:
+        masks.append(el.ge(now, seen))
+    if local_window_size is not None:
+        left, right = local_window_size if isinstance(local_window_size, tuple) else (local_window_size,) * 2
+        masks.append(el.logical_and(el.ge(now + right, seen), el.le(now - left, seen)))
+    for lengths, place in ((query_seq_lengths, now), (key_value_seq_lengths, seen)):
+        if lengths is not None:
+            masks.append(el.lt(place, as_node(lengths).reshape((-1, 1, 1, 1))))
+    for each in masks:
+        scores = el.where(each, scores, -0.7 * float(np.finfo(q.dtype).max))
+    weights = losses.softmax(scores, -1).reshape((batch, groups, heads // groups, times, others))
+    made = einsum("bkgts,bskh->btkgh", weights, v).reshape((batch, times, heads, v.shape[-1]))
+    if query_seq_lengths is not None:
+        made = made * el.lt(arange(times).reshape((1, -1, 1, 1)), as_node(query_seq_lengths).reshape((-1, 1, 1, 1)))
+    return made if is_batch else made[0]
 
 
 def standardize(

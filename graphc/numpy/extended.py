@@ -33,6 +33,9 @@ UNUSED = {
     "upcast_f16_for_computation",
 }  # fmt: skip
 """Arguments that change nothing here."""
+WAYS = {"isin": "method", "polyval": "unroll", "searchsorted": "method", "slogdet": "method"}
+"""Functions of which JAX lets the program choose the way that they are computed, and by which argument."""
+SYMMETRIC = {"cholesky", "eigh", "eigvalsh"}
 
 
 def without_jaxs(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -41,6 +44,31 @@ def without_jaxs(kwargs: dict[str, Any]) -> dict[str, Any]:
     if isinstance(known.get("axis"), list | range):
         known["axis"] = tuple(known["axis"])
     return known
+
+
+def symmetrized(a: Any) -> Any:
+    """The mean of matrices and their conjugate transposes."""
+    module = np if is_plain((a,), {}) else T
+    return (a + module.conj(module.swapaxes(a, -1, -2))) / 2
+
+
+def interp(call: Function, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """`np.interp`, where "extrapolate" for `left` or `right` goes on along the first or the last line."""
+    sides = {"left": (left, 0), "right": (right, -1)}
+    told = {name: None if isinstance(side, str) else side for name, (side, _) in sides.items()}
+    for name, (side, _) in sides.items():
+        if isinstance(side, str) and side != "extrapolate":
+            raise GraphValueError(f"interp: {name}={side!r} is no number and not 'extrapolate'")
+    made = call(x, xp, fp, **told, period=period)
+    plain = is_plain((x, xp, fp), {})
+    module = np if plain else T
+    x, xp, fp = (np.asarray(each) if plain else as_node(each) for each in (x, xp, fp))
+    for side, end in sides.values() if period is None else ():
+        if side == "extrapolate":
+            inner = 1 if end == 0 else -2
+            line = fp[end] + (x - xp[end]) * ((fp[inner] - fp[end]) / (xp[inner] - xp[end]))
+            made = module.where(x < xp[0] if end == 0 else x > xp[-1], line, made)
+    return made
 
 
 def cut(values: Any, size: int, fill: Any) -> Any:
@@ -282,6 +310,11 @@ def extended(name: str, call: Function) -> Function:
         if not kwargs:
             return call(*args)
         known = without_jaxs(kwargs)
+        known.pop(WAYS.get(name, ""), None)
+        if name in SYMMETRIC and known.pop("symmetrize_input", False):
+            args = (symmetrized(args[0]), *args[1:])
+        if name == "interp" and any(isinstance(known.get(side), str) for side in ("left", "right")):
+            return public(interp(call, *args, **known))
         if name in PRODUCTS:
             dtype = known.pop("preferred_element_type", None)
             return call(*args, **known) if dtype is None else call(*args, **known).astype(dtype)

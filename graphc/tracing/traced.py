@@ -321,7 +321,7 @@ class Jitted(Direct, Interface[P, R]):
             return None, others
         TRACE.asked_of, TRACE.has_asked_class = frozenset(), False
         try:
-            return self.trace(args, kwargs, given, ((),) * len(given), short), []
+            return self.trace_or_broadcast(args, kwargs, given, short), []
         except GraphTypeError as error:
             numbers = {
                 f"{each.name}, an argument of {self.title}": each for each in unchanged if type(each.value) in NUMBERS
@@ -331,6 +331,21 @@ class Jitted(Direct, Interface[P, R]):
             file, line = error_line(error, PACKAGE) or ("", 0)
             self.asked_at = f"{basename(file)}:{line}"
             return None, [numbers[each] for each in TRACE.asked_of]
+
+    def trace_or_broadcast(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], short: Axes
+    ) -> Any:
+        """`trace`, again with the axes of one element known to broadcast where sizes disagree while it is traced."""
+        try:
+            return self.trace(args, kwargs, given, ((),) * len(given), short)
+        except ShapeError:
+            ones = axes_of_one(given)
+            if any(ones):
+                try:
+                    return self.trace(args, kwargs, given, ones, short)
+                except ShapeError:
+                    pass
+            raise
 
     def fix(self, found: Sequence[Argument]) -> None:
         """Make arguments static."""

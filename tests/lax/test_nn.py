@@ -101,3 +101,36 @@ def test_orthogonal_initial_values() -> None:
     assert np.count_nonzero(middle) == 8
     with pytest.raises(ValueError, match="two axes or more"):
         nn.initializers.he_normal()(graphc.random.key(0), (3,))
+
+
+@pytest.mark.parametrize("groups", [4, 2, 1])
+@pytest.mark.parametrize("how", [
+    {}, {"scale": 0.3, "bias": True}, {"mask": True, "is_causal": True}, {"local_window_size": (2, 1)},
+    {"query_seq_lengths": np.array([3, 5]), "key_value_seq_lengths": np.array([6, 2])},
+])  # fmt: skip
+def test_attention(how: dict[str, Any], groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    q, k, v = rng.normal(size=(2, 5, 4, 3)), *rng.normal(size=(2, 2, 6, groups, 3))
+    own = {"bias": rng.normal(size=(1, 4, 5, 6)), "mask": rng.random((2, 1, 5, 6)) < 0.8}
+    how = {name: own.get(name, each) for name, each in how.items()}
+    scores = np.einsum("bthd,bshd->bhts", q, np.repeat(k, 4 // groups, 2)) * how.get("scale", 3**-0.5) + how.get(
+        "bias", 0
+    )
+    time, other = np.arange(5)[:, None], np.arange(6)
+    allowed = how.get("mask", True) & np.ones((2, 4, 5, 6), bool)
+    if how.get("is_causal"):
+        allowed &= other <= time
+    if "local_window_size" in how:
+        allowed &= (time - 2 <= other) & (other <= time + 1)
+    if "query_seq_lengths" in how:
+        allowed &= other < how["key_value_seq_lengths"].reshape(2, 1, 1, 1)
+    want = np.einsum("bhts,bshd->bthd", _softmax(np.where(allowed, scores, -1e300)), np.repeat(v, 4 // groups, 2))
+    if "query_seq_lengths" in how:
+        want = want * (np.arange(5)[:, None, None] < how["query_seq_lengths"].reshape(2, 1, 1, 1))
+    tensors = {name: how[name] for name in own if name in how}
+    static = {name: how[name] for name in how if name not in own}
+    npt.assert_allclose(nn.dot_product_attention(q, k, v, **how), want, rtol=1e-10)
+    jitted: Any = graphc.jit(lambda t, q, k, v: nn.dot_product_attention(q, k, v, **t, **static), mode="interpreted")
+    npt.assert_allclose(jitted(tensors, q, k, v), want, rtol=1e-10)
+    if not how:
+        npt.assert_allclose(nn.dot_product_attention(q[0], k[0], v[0]), want[0], rtol=1e-10)

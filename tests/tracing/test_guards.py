@@ -429,3 +429,16 @@ def test_a_function_that_asks_nothing_is_compiled_once() -> None:
         x, y = np.ones((rows, axes)), np.zeros((centres, axes))
         assert call(x, y).shape == (rows,)
     assert len(call.variants()) == 1
+
+
+def test_sizes_that_disagree_in_the_trace_broadcast_where_an_axis_has_one_element() -> None:
+    f: Any = graphc.jit(
+        lambda m, s: np.where(m, s, -1.0).reshape(s.shape[0] * s.shape[1], -1).sum(1), mode="interpreted"
+    )
+    s = np.arange(24.0).reshape(2, 3, 4)
+    for shape in ((2, 1, 4), (2, 3, 4), (1, 1, 1), (2, 1, 4)):
+        m = np.arange(np.prod(shape)).reshape(shape) % 2 == 0
+        np.testing.assert_array_equal(f(m, s), np.where(m, s, -1.0).reshape(6, -1).sum(1))
+    assert len(f.functions) == 3
+    with pytest.raises(graphc.errors.ShapeError, match="sizes 2 and 3"):
+        f(np.ones((2, 2, 4), bool), s)

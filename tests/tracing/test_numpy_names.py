@@ -180,6 +180,12 @@ def test_selections_of_a_size_are_batched() -> None:
     "jnp.sort(x, 0, descending=True)", "jnp.argsort(x, axis=None, descending=True)",
     "jnp.take(x.astype(int), (x * 2).astype(int), 1, mode='fill')", "jnp.take(x, [7, 0], fill_value=3)",
     "jnp.take_along_axis(x, (x * 2).astype(int) - 4, 1, mode='fill', fill_value=7)",
+    "jnp.searchsorted(x[0], x, method='sort')", "jnp.isin(x, x[:, 1], method='compare_all')",
+    "jnp.polyval(x[0], x, unroll=4)", "jnp.linalg.slogdet(x[:, 1:], method='lu')[1]",
+    "jnp.linalg.eigh(x[:, 1:] + 4 * np.eye(2), symmetrize_input=True)[0]",
+    "jnp.linalg.cholesky(x[:, 1:] + 4 * np.eye(2), symmetrize_input=True)",
+    "jnp.interp(x, x[0] / 2 + 0.25, x[1], left='extrapolate', right='extrapolate')",
+    "jnp.interp(x, x[0] / 2 + 0.25, x[1], left='extrapolate', right=9.0)",
     "jnp.fill_diagonal(x, 7.0, inplace=False)", "jnp.put_along_axis(x, x.astype(int)[:, :1], 7.0, 1, inplace=False)",
 ])  # fmt: skip
 def test_arguments_of_jaxs_functions(expression: str) -> None:
