@@ -40,7 +40,7 @@ def is_plain(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def public(made: Any) -> Any:
-    """What a function gives outside of traces, with `graphc.numpy`'s class for the arrays in it."""
+    """Give the arrays in a result that was computed outside of traces `graphc.numpy`'s class."""
     if type(made) is np.ndarray:
         return made.view(ndarray)
     if (isinstance(made, dict) and type(made) is not dict) or (
