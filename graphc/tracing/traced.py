@@ -339,13 +339,21 @@ class Jitted(Direct, Interface[P, R]):
         try:
             return self.trace(args, kwargs, given, ((),) * len(given), short)
         except ShapeError:
-            ones = axes_of_one(given)
-            if any(ones):
-                try:
-                    return self.trace(args, kwargs, given, ones, short)
-                except ShapeError:
-                    pass
-            raise
+            made = self.trace_with_ones(args, kwargs, given, short)
+            if made is None:
+                raise
+            return made
+
+    def trace_with_ones(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], short: Axes = frozenset()
+    ) -> Any:
+        """`trace` with the axes of one element known to broadcast; None where no axis has one element, and where the
+        sizes disagree all the same."""
+        ones = axes_of_one(given)
+        try:
+            return self.trace(args, kwargs, given, ones, short) if any(ones) else None
+        except ShapeError:
+            return None
 
     def fix(self, found: Sequence[Argument]) -> None:
         """Make arguments static."""
@@ -366,13 +374,7 @@ class Jitted(Direct, Interface[P, R]):
     ) -> Variant | None:
         """Make a variant in which the axes of one element are known to have size 1, so that they broadcast, and put it
         before the others. None where no axis has one element, and where the sizes disagree all the same."""
-        ones = axes_of_one(given)
-        if not any(ones) or variant.ones == ones:
-            return None
-        try:
-            made = self.trace(args, kwargs, given, ones)
-        except ShapeError:
-            return None
+        made = None if variant.ones == axes_of_one(given) else self.trace_with_ones(args, kwargs, given)
         if not isinstance(made, Variant):
             return None
         for each in variants:
