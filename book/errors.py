@@ -18,7 +18,7 @@ import inspect
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from functools import cache
 from importlib import import_module
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import graphc
 from book.examples import parsed as parse_example
 from book.imports import scope
-from book.inventory import Item, defined_in
+from book.inventory import MODULES, Item, defined_in
 from book.navigation import ROOT
 from book.signatures import operands
 
@@ -113,34 +113,51 @@ def errors(item: Item, text: str) -> list[Wrong]:
     """One wrong call for each class of error that is known of a function; text: an example, or a docstring with one."""
     listed = known().get(item.name, []) if item.home.startswith("graphc.tensor") else []
     first: dict[str, Wrong] = {}
-    for wrong in [*listed, *([] if item.is_class else tried(item, text))]:
+    made = without_fields(item) if item.is_class else tried(item, text, mutated) or tried(item, text, rarely_wrong)
+    for wrong in [*listed, *made]:
         first.setdefault(wrong.kind, wrong)
     return [*first.values()][:4]
 
 
-def tried(item: Item, text: str) -> list[Wrong]:
+def without_fields(item: Item) -> list[Wrong]:
+    """The call of a class without arguments, where it needs some."""
+    call = f"{MODULES[item.home]}.{item.name}()"
+    error = raised(call, scope(item.home))
+    return [Wrong(call, type(error).__name__, plain(str(error)))] if isinstance(error, TypeError) else []
+
+
+Mutation = Callable[[Item, ast.Call], Iterator[ast.Call]]
+
+
+def tried(item: Item, text: str, mutation: Mutation) -> list[Wrong]:
     """The wrong calls that follow from an example; none where it cannot be run by itself."""
-    *before, last = [each.source for each in parse_example(text)] or [""]
+    sources = [each.source for each in parse_example(text)] or [""]
+    while len(sources) > 1 and not calls_of(item, sources[-1]):
+        sources.pop()  # what looks at a result
+    *before, last = sources
     names = {**vars(import_module(defined_in(item.value))), **scope(item.home)}
     try:
         with graphc.options.change(mode="interpreted"), chdir(names["folder"]):  # a text may be a file's name
             exec("".join(before), names)
-            return [*probed(item, last.strip(), names)]
+            return [*probed(item, last.strip(), names, mutation)]
     except Exception:  # examples of what is printed or raised, for instance
         return []
 
 
-def probed(item: Item, example: str, names: dict[str, Any]) -> Iterator[Wrong]:
+def probed(item: Item, example: str, names: dict[str, Any], mutation: Mutation) -> Iterator[Wrong]:
     """The calls of an example with one argument made wrong, that raise an error."""
-    node = parsed(example)
-    calls = (
-        [each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) == item.name] if node else []
-    )
-    if calls:
-        for made in mutated(item, calls[0]):
+    if calls := calls_of(item, example):
+        for made in mutation(item, calls[0]):
             call = ast.unparse(made)
             if (error := raised(call, names)) is not None:
                 yield Wrong(call, type(error).__name__, plain(str(error)))
+
+
+def calls_of(item: Item, example: str) -> list[ast.Call]:
+    """The calls of an item in one expression of an example."""
+    node = parsed(example)
+    names = {item.name, *item.aliases, getattr(item.value, "__name__", "")}
+    return [each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) in names] if node else []
 
 
 def mutated(item: Item, call: ast.Call) -> Iterator[ast.Call]:
@@ -158,12 +175,21 @@ def mutated(item: Item, call: ast.Call) -> Iterator[ast.Call]:
         parameters = [*inspect.signature(item.value).parameters]
     except (TypeError, ValueError):
         parameters = []
-    for name, value in (("axis", 7), ("dtype", "complex128")):
+    for name, value in (("axis", 7), ("dtype", "number")):
         if name in parameters and len(call.args) <= parameters.index(name):
             made = copy.deepcopy(call)
             made.keywords = [each for each in made.keywords if each.arg != name]
             made.keywords.append(ast.keyword(name, ast.Constant(value)))
             yield made
+
+
+def rarely_wrong(item: Item, call: ast.Call) -> Iterator[ast.Call]:
+    """The call with another mistake, for a function that takes texts as arrays: rows of different lengths, which are
+    no array."""
+    if call.args:
+        made = copy.deepcopy(call)
+        made.args[0] = ast.parse("[[1.0, 2.0], [3.0]]", mode="eval").body
+        yield made
 
 
 def raised(call: str, names: dict[str, Any]) -> Exception | None:

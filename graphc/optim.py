@@ -225,13 +225,14 @@ Schedule: TypeAlias = "Callable[[int], float]"
 
 
 def exponential(rate: float, factor: float = 0.95, every: int = 100, staircase: bool = False) -> Schedule:
-    """Return the schedule rate * factor**(step / every); staircase: round the exponent down."""
+    """Return the schedule rate * factor**(step / every); staircase: round the exponent down. The schedule raises
+    ZeroDivisionError for `every=0`."""
     return lambda step: rate * factor ** (step // every if staircase else step / every)
 
 
 def cosine(rate: float, steps: int, warmup: int = 0, least: float = 0.0) -> Schedule:
     """Return a schedule that rises linearly to `rate` in `warmup` steps, then falls along half a cosine to `least` at
-    step number `steps`. Loshchilov and Hutter, ICLR 2017."""
+    step number `steps`. Loshchilov and Hutter, ICLR 2017. Raises no error."""
 
     def schedule(step: int) -> float:
         if step < warmup:

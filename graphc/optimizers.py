@@ -82,7 +82,7 @@ def apply_updates(params: Any, updates: Any) -> Any:
 
 def sgd(learning_rate: Rate, momentum: float = 0.0, nesterov: bool = False) -> Optimizer:
     """Return gradient descent, whose step is -rate * gradient. learning_rate: a number, or a function of the number of
-    earlier steps. momentum, nesterov: those of `momentum`."""
+    earlier steps. momentum, nesterov: those of `momentum`. `update` raises TypeError for a rate that is no number."""
     if momentum:
         return _momentum(learning_rate, momentum, nesterov)
 
@@ -102,7 +102,8 @@ class Velocity(NamedTuple):
 
 def momentum(learning_rate: Rate, mass: float = 0.9, nesterov: bool = False) -> Optimizer:
     """Return gradient descent with momentum: v = mass * v + gradient, and the step is -rate * v (Polyak 1964).
-    nesterov: the step is -rate * (mass * v + gradient) (Nesterov 1983)."""
+    nesterov: the step is -rate * (mass * v + gradient) (Nesterov 1983). `update` raises ValueError for gradients of
+    other shapes than the parameters had in `init`, TypeError for a rate that is no number."""
     return _momentum(learning_rate, mass, nesterov)
 
 
@@ -119,7 +120,8 @@ def _momentum(learning_rate: Rate, mass: float, nesterov: bool) -> Optimizer:
 
 def adam(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
     """Return Adam (Kingma and Ba 2015): the step is -rate * m / (sqrt(v) + eps), of running means m of gradients and v
-    of their squares, both divided by 1 - b**t, for the number t of the step."""
+    of their squares, both divided by 1 - b**t, for the number t of the step. `update` raises ValueError for gradients
+    of other shapes than the parameters had in `init`, TypeError for a rate that is no number."""
     return adamw(learning_rate, b1, b2, eps, weight_decay=0.0)
 
 
@@ -163,13 +165,15 @@ class Squares(NamedTuple):
 
 def rmsprop(learning_rate: Rate, decay: float = 0.9, eps: float = 1e-8) -> Optimizer:
     """Return RMSProp (Tieleman and Hinton 2012): the step is -rate * gradient / sqrt(v + eps), of a running mean v of
-    squares of gradients."""
+    squares of gradients. `update` raises ValueError for gradients of other shapes than the parameters had in `init`,
+    TypeError for a rate that is no number."""
     return _by_squares(learning_rate, 0.0, lambda v, g: decay * v + (1 - decay) * g * g, eps)
 
 
 def adagrad(learning_rate: Rate, initial: float = 0.1, eps: float = 1e-7) -> Optimizer:
     """Return Adagrad (Duchi, Hazan and Singer 2011): the step is -rate * gradient / sqrt(v + eps), of the sum v of
-    squares of gradients so far, which begins with `initial`."""
+    squares of gradients so far, which begins with `initial`. `update` raises ValueError for gradients of other shapes
+    than the parameters had in `init`, TypeError for a rate that is no number."""
     return _by_squares(learning_rate, initial, lambda v, g: v + g * g, eps)
 
 
@@ -187,7 +191,7 @@ def _by_squares(learning_rate: Rate, initial: float, add: Callable[[Any, Any], A
 
 
 def scale(factor: float) -> Optimizer:
-    """Return what multiplies gradients by a number."""
+    """Return what multiplies gradients by a number. `update` raises TypeError for a factor that is no number."""
 
     def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         return tree.map(lambda g: _fitting(factor * g, g), gradients), state
@@ -196,7 +200,8 @@ def scale(factor: float) -> Optimizer:
 
 
 def clip(limit: float) -> Optimizer:
-    """Return what holds each element of gradients between -limit and limit."""
+    """Return what holds each element of gradients between -limit and limit. `update` raises TypeError for a limit that
+    is no number."""
 
     def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         return tree.map(lambda g: _fitting(np.clip(g, -limit, limit), g), gradients), state
@@ -215,7 +220,7 @@ def global_norm(gradients: Any) -> Any:
 
 def clip_by_global_norm(limit: float) -> Optimizer:
     """Return what makes gradients shorter where their `global_norm` is above `limit` (Pascanu, Mikolov and Bengio
-    2013): they are multiplied by limit / norm."""
+    2013): they are multiplied by limit / norm. `update` raises TypeError for a limit that is no number."""
 
     def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         norm = global_norm(gradients)
@@ -227,7 +232,7 @@ def clip_by_global_norm(limit: float) -> Optimizer:
 
 def chain(*optimizers: Optimizer) -> Optimizer:
     """Return optimisers one after the other: each gets the steps of the one before in place of gradients. The state is
-    a tuple of theirs.
+    a tuple of theirs. Raises no error for what it is given: `init` raises AttributeError for what is no optimiser.
 
         >>> opt = graphc.optimizers.chain(graphc.optimizers.clip(1.0), graphc.optimizers.sgd(0.5))
         >>> np.asarray(opt.update(np.array([3.0, -0.5]), opt.init(np.zeros(2)))[0]).tolist()

@@ -57,7 +57,8 @@ Sample: TypeAlias = Callable[[Sequence[Node]], list[Array]]
 
 
 class Graph:
-    """A graph of elements: `operations`, `placeholders` and `variables`, each in the order of their making."""
+    """A graph of elements: `operations`, `placeholders` and `variables`, each in the order of their making. Raises no
+    error."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -106,7 +107,7 @@ _default: list[Graph] = [Graph()]
 
 
 def get_default_graph() -> Graph:
-    """Return the default graph, to which new elements belong."""
+    """Return the default graph, to which new elements belong. Raises no error."""
     return _default[0]
 
 
@@ -128,8 +129,7 @@ def _operators(name: str) -> tuple[Operator, Operator]:
 class Element:
     """The base of placeholders, variables and operations, which can be fetched.
 
-    input_nodes: its inputs. consumers: the operations that take it, once for each use.
-    """
+    input_nodes: its inputs. consumers: the operations that take it, once for each use. Raises no error."""
 
     __array_ufunc__ = None  # NumPy arrays leave their operators to us
 
@@ -216,8 +216,8 @@ class Operation(Element):
     compute(self, *values): a pure function of arrays, called back from compiled code. infer(self, *types): the `Type`
     of the result from those of the inputs. Without it, the type is that of the first result; an axis of the result that
     is as long as an axis of an input is assumed to be always so, the same axis where there are several.
-    `RegisterGradient` gives it a gradient.
-    """
+    `RegisterGradient` gives it a gradient. Raises GraphTypeError for an input that is no array of numbers;
+    NotImplementedError, when it is fetched, where a subclass does not define `compute`."""
 
     infer: Callable[..., Type] | None = None
 
@@ -500,7 +500,7 @@ class GradientDescentOptimizer:
 
 
 class train:  # noqa: N801 - TensorSlow's submodule
-    """The submodule `train`: optimisers, and `compute_gradients`."""
+    """The submodule `train`: optimisers, and `compute_gradients`. Raises no error."""
 
     GradientDescentOptimizer = GradientDescentOptimizer
     compute_gradients = staticmethod(compute_gradients)

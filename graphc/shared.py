@@ -94,12 +94,12 @@ def _copy(cell: list[Array]) -> Array:
 
 
 class SharedVariable(Node, metaclass=Leaves):
-    """A variable with a value of its own. `shared` makes one, as does Theano's
-    `SharedVariable(name, type, value, strict, allow_downcast=None, container=None)`.
+    """A variable with a value of its own. `shared` makes one, as does Theano's `SharedVariable(name, type, value,
+    strict, allow_downcast=None, container=None)`. Raises GraphTypeError for a value that is not of the type;
+    `set_value` raises GraphTypeError for no array of numbers, RankError for another number of axes.
 
         w = graphc.shared([1.0, 2.0], "w")
-        w.set_value([3.0]), w.get_value()     # None, array([3.])
-    """
+        w.set_value([3.0]), w.get_value()     # None, array([3.])"""
 
     __slots__ = {
         "allow_downcast": "Whether values that are set may lose precision.",

@@ -257,7 +257,8 @@ def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str
 
 
 def keystr(keys: str) -> str:
-    """Return a path unchanged, because paths are text here: for programs that call JAX's function of this name.
+    """Return a path unchanged, because paths are text here: for programs that call JAX's function of this name. Raises
+    no error.
 
     >>> [graphc.tree_util.keystr(path) for path, leaf in graphc.tree.leaves_with_path({"w": [1, 2]})]
     ["['w'][0]", "['w'][1]"]
@@ -312,7 +313,8 @@ def _register(nodetype: type, how: Registered) -> None:
 
 def register_pytree_node_class(cls: Class) -> Class:
     """Make a class one of trees by its methods `tree_flatten(self)` and `tree_unflatten(cls, rest, parts)`: a
-    decorator. See `register_pytree_node`.
+    decorator. See `register_pytree_node`. Raises AttributeError for a class without these methods, GraphValueError for
+    one that is registered already.
 
         >>> @graphc.tree.register_pytree_node_class
         ... class Point:
@@ -423,15 +425,16 @@ def register_pytree_with_keys(
 
 def register_pytree_with_keys_class(cls: Class) -> Class:
     """Make a class one of trees by its methods `tree_flatten_with_keys(self)` and `tree_unflatten(cls, rest, parts)`: a
-    decorator. See `register_pytree_with_keys`.
-    """
+    decorator. See `register_pytree_with_keys`. Raises AttributeError for a class without these methods, GraphValueError
+    for one that is registered already."""
     register_pytree_with_keys(cls, lambda value: value.tree_flatten_with_keys(), attrgetter("tree_unflatten")(cls))
     return cls
 
 
 class Partial(functools.partial):  # type: ignore[type-arg]
     """A `functools.partial` that is a tree: its arguments are parts, the function belongs to the structure. So it can
-    be an argument of traced functions, and the carry of loops.
+    be an argument of traced functions, and the carry of loops. Raises TypeError for a first argument that cannot be
+    called.
 
         >>> graphc.tree.leaves(graphc.tree.Partial(max, 1.0, key=2.0))
         [1.0, 2.0]

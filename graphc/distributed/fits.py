@@ -478,7 +478,8 @@ def _call_kernel(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 
 def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return all combinations of values by name, the last name fastest.
+    """Return all combinations of values by name, the last name fastest. Raises ArgumentError for values that cannot be
+    iterated over.
 
     >>> grid(a=[1, 2], b=[3])
     [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]

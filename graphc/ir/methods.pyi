@@ -63,10 +63,10 @@ class Methods:
         """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0."""
 
     def conj(self) -> Node:
-        """The complex conjugate: of real numbers themselves, of bools as int8."""
+        """The complex conjugate: of real numbers themselves, of bools as int8. Raises GraphTypeError for what is no array"""
 
     def conjugate(self) -> Node:
-        """The complex conjugate: of real numbers themselves, of bools as int8."""
+        """The complex conjugate: of real numbers themselves, of bools as int8. Raises GraphTypeError for what is no array"""
 
     def copy(self, name: str | None = None) -> Node:
         """A value equal to `x` that has this name. Without one it is `x` itself, as nodes never change; of an input or a"""
@@ -157,7 +157,7 @@ class Methods:
         """The arithmetic mean over `axis` of the elements that `where` marks, NaN where there is nothing."""
 
     def min(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
-        """The minimum over `axis`, NaN where an element is. Arguments and errors are those of `max`."""
+        """The minimum over `axis`, NaN where an element is. Arguments are those of `max`. Raises the errors of `max`."""
 
     def nonzero(self, return_matrix: bool = False) -> Any:
         """The positions of the elements that are not 0 in C order, one int64 vector for each axis."""

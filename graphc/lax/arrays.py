@@ -36,7 +36,8 @@ Axes: TypeAlias = "Sequence[int]"
 
 
 class Precision:
-    """The precision of a product, for JAX's sake: graphc computes in the dtype of the operands, whatever is given."""
+    """The precision of a product, for JAX's sake: graphc computes in the dtype of the operands, whatever is given.
+    Raises TypeError for an argument: only its members are used."""
 
     DEFAULT = "default"
     HIGH = "high"
@@ -264,7 +265,7 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list[Node]:
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """Return the operand, an array or a tree of them: graphc moves nothing that would change a value."""
+    """Return the operand, an array or a tree of them: graphc moves nothing that changes a value. Raises no error."""
     return operand
 
 

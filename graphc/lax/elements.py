@@ -47,7 +47,8 @@ sub, tan, tanh = tensor.sub, tensor.tan, tensor.tanh
 
 
 class RoundingMethod:
-    """The ways of `round`: halves go away from zero, or to the even neighbour."""
+    """The ways of `round`: halves go away from zero, or to the even neighbour. Raises TypeError for an argument: only
+    its members are used."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

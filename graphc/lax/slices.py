@@ -208,7 +208,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Any, An
 
 
 class GatherScatterMode:
-    """The treatment of indices out of bounds: clipped, left out, or promised not to be there."""
+    """The treatment of indices out of bounds: clipped, left out, or promised not to be there. Raises TypeError for an
+    argument: only its members are used."""
 
     CLIP = "clip"
     FILL_OR_DROP = "fill"

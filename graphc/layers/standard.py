@@ -54,6 +54,9 @@ class Layer:
 
             def output(self, x, train):
                 return x * self.factor
+
+    A layer without `output` raises NotImplementedError when it is called. A parameter of a size that is not known
+    raises GraphTypeError.
     """
 
     def __init__(self, name: str | None = None, dtype: str = "float32", seed: int = 0) -> None:
@@ -209,7 +212,8 @@ def activation_layer(what: str | Function, axes: int) -> Layer:
 
 
 class Flatten(Layer):
-    """Join all axes after that of the batch: (batch, a, b) to (batch, a * b)."""
+    """Join all axes after that of the batch: (batch, a, b) to (batch, a * b). Raises GraphValueError for an input of
+    less than two axes."""
 
     def output(self, x: Node, train: bool) -> Node:
         return flatten(x, 2)
@@ -311,12 +315,13 @@ class _Norm(Layer):
 
 
 class BatchNorm(_Norm):
-    """Batch normalisation: (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each feature along `axis`.
+    """Batch normalisation: (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each feature along `axis`. Raises
+    GraphTypeError where the size of that axis is not known and `n_in` is not given; IndexError for an input without
+    that axis.
 
     In training, mean and variance are taken over all other axes of the batch. The running averages, which prediction
     uses, move towards them by the part `momentum`; the variance's towards n / (n - 1) times that of the batch. Ioffe
-    and Szegedy, ICML 2015.
-    """
+    and Szegedy, ICML 2015."""
 
     def __init__(
         self, axis: int = 1, epsilon: float = 1e-5, momentum: float = 0.1, n_in: int | None = None, **common: Any
@@ -346,7 +351,8 @@ class BatchNorm(_Norm):
 
 
 class LayerNorm(_Norm):
-    """Layer normalisation of each example over its last axis, in training and prediction alike. Ba et al., 2016."""
+    """Layer normalisation of each example over its last axis, in training and prediction alike. Ba et al., 2016. Raises
+    GraphTypeError where the size of the last axis is not known."""
 
     def __init__(self, epsilon: float = 1e-5, **common: Any) -> None:
         super().__init__(-1, epsilon, None, common)
@@ -356,7 +362,9 @@ class LayerNorm(_Norm):
 
 
 class InstanceNorm(_Norm):
-    """Instance normalisation of each channel of each image, (batch, channels, …). Ulyanov et al., 2016."""
+    """Instance normalisation of each channel of each image, (batch, channels, …). Ulyanov et al., 2016. Raises
+    RankError for an input without axes after the channels, GraphTypeError where the number of channels is not known and
+    `n_in` is not given."""
 
     def __init__(self, epsilon: float = 1e-5, n_in: int | None = None, **common: Any) -> None:
         super().__init__(1, epsilon, n_in, common)

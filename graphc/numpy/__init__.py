@@ -63,13 +63,13 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -
 
 @instead_of(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -> Any:
-    """NumPy's `asanyarray`; else `asarray`."""
+    """NumPy's `asanyarray` of arrays; of tensors as `asarray`."""
     return array(a, dtype)
 
 
 @instead_of(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
-    """NumPy's `ascontiguousarray`; else `array`, with one axis or more."""
+    """NumPy's `ascontiguousarray` of arrays; of tensors as `array`, with one axis or more."""
     return array(a, dtype, ndmin=1)
 
 

@@ -76,6 +76,13 @@ def of_arrays(name: str, function: Any) -> Callable[..., Any]:
     return call
 
 
+def first_paragraph(function: Any) -> str:
+    """Return the sentence that NumPy's docstring begins with, after the signature."""
+    paragraphs = (function.__doc__ or "").split("\n\n")  # without docstrings under python -OO
+    found = next((each for each in paragraphs if not each.startswith(f"{function.__name__}(")), "")
+    return " ".join(found.split())
+
+
 def function_for(name: str, function: Any) -> Callable[..., Any] | None:
     """One of NumPy's functions, of arrays and of tensors; None for what is no function."""
     if isinstance(function, np.ufunc):
@@ -116,7 +123,7 @@ def named(name: str, function: Any) -> Callable[..., Any]:
         vars(call)["explained"] = True  # it is given what it writes to
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = getattr(target_of(function), "__doc__", None) or f"NumPy's {name}."
+    call.__doc__ = getattr(target_of(function), "__doc__", None) or first_paragraph(function)
     vars(call)["__wrapped__"] = function  # which `help` reads the signature from
     return call
 
@@ -139,7 +146,7 @@ class Ufunc:
     def __init__(self, name: str, ufunc: np.ufunc, of_tensors: Callable[..., Any] | None = None) -> None:
         self.__name__ = self.__qualname__ = name
         self.__module__ = "graphc.numpy"
-        self.__doc__ = getattr(of_tensors or ufunc_target(ufunc), "__doc__", None) or f"NumPy's {name}."
+        self.__doc__ = getattr(of_tensors or ufunc_target(ufunc), "__doc__", None) or first_paragraph(ufunc)
         self.ufunc = ufunc
         self.of_tensors = of_tensors
 

@@ -308,12 +308,14 @@ class Absent:
 
 
 def undefined(op: object, position: int, node: object, comment: str = "") -> Absent:
-    """The derivative of an op by its argument at a position, where it has none."""
+    """The derivative of an op by its argument at a position, where it has none. Raises no error: `grad` raises
+    GradientError where the cost depends on the argument."""
     return _null("mathematically undefined", op, position, node, comment)
 
 
 def not_implemented(op: object, position: int, node: object, comment: str = "") -> Absent:
-    """The derivative of an op by its argument at a position, where nobody has written it."""
+    """The derivative of an op by its argument at a position, where nobody has written it. Raises no error: `grad`
+    raises GradientError where the cost depends on the argument."""
     return _null("not implemented", op, position, node, comment)
 
 

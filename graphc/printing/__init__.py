@@ -279,7 +279,8 @@ class Print:
     """An identity that prints: `Print("message", attrs=("__str__",))(x)` is `x`, and each call that computes it prints
     the message with these attributes, or what these methods give, of the value. `global_fn(op, value)` is called
     instead of printing. Derivatives go through. What is printed is computed as it stands: rewriting does not see
-    through it."""
+    through it. Applying it raises GraphTypeError to what is no tensor. A call raises AttributeError for an attribute
+    that arrays do not have."""
 
     def __init__(
         self, message: str = "", attrs: Sequence[str] = ("__str__",), global_fn: Callable[[Any, Any], Any] = print_value

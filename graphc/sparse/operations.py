@@ -473,7 +473,8 @@ le, ge = _comparison("less_equal"), _comparison("greater_equal")
 
 
 def structured_monoid(tensor_op: Callable[..., Node]) -> Callable[[Callable[..., Any]], Callable[..., SparseVariable]]:
-    """A decorator: a function of entries, over a sparse matrix and numbers, in place of what it decorates."""
+    """A decorator: a function of entries, over a sparse matrix and numbers, in place of what it decorates. The function
+    raises GraphTypeError for a dense variable."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., SparseVariable]:
         def structured(x: Any, *args: Any) -> SparseVariable:

@@ -60,7 +60,8 @@ def is_matrix(value: object) -> bool:
 
 @record()
 class SparseType:
-    """A format and a dtype: Theano's types of sparse matrices. Called, it makes a variable.
+    """A format and a dtype: Theano's types of sparse matrices. Called, it makes a variable. Raises NotImplementedError
+    for a format other than csr and csc, and for dtypes such as float16 and complex128.
 
     >>> graphc.sparse.SparseType("csr", "float64")("x")
     <sparse variable x: csr, float64>

@@ -556,6 +556,9 @@ def _put_along_axis(arr: Node, indices: Any, values: Any, axis: Any = -1) -> Nod
 
 
 def _fill_diagonal(a: Node, val: Any, wrap: bool = False) -> Node:
+    """Write a value to the main diagonal of an array, in place. With `wrap` the diagonal of a tall matrix begins anew.
+
+    Raises ValueError for a vector, and GraphTypeError for a tensor outside of traced functions."""
     if wrap and a.ndim == 2:
         step = slice(None, None, sizes.add(a.type.shape[1], 1))
         return reshape(put_item(FUNCTIONS["flatten"](a), step, partial(assigned, val)), a.type.shape)

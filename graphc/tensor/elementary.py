@@ -168,7 +168,8 @@ def complex_from_polar(abs: Any, angle: Any) -> Node:
 
 
 def conj(x: Any) -> Node:
-    """The complex conjugate: of real numbers themselves, of bools as int8.
+    """The complex conjugate: of real numbers themselves, of bools as int8. Raises GraphTypeError for what is no array
+    of numbers.
 
     >>> T.conj(T.constant([1 + 2j])).eval()
     array([1.-2.j])

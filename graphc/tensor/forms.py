@@ -54,31 +54,33 @@ def refuse(name: str, given: Any, why: str) -> NoReturn:
 
 
 def shape_of(a: Any) -> Any:
-    """np.shape: a tuple in a function of arrays, elsewhere a vector, which unpacks as one."""
+    """The sizes of all axes: a tuple in a traced function; elsewhere an integer vector, which can be unpacked."""
     return plain_shape(as_node(a)) if TRACE.depth else tensor.shape(a)
 
 
 def size_of(a: Any, axis: Any = None) -> Node:
-    """np.size."""
+    """The number of elements, or the size of one axis. Raises IndexError for an axis that is not there."""
     node = as_node(a)
     return tensor.size(node) if axis is None else as_size_node(node.type.shape[range(node.ndim)[axis]])
 
 
 def where(condition: Any, *values: Any) -> Any:
-    """np.where, of a condition alone too."""
+    """Elements of one array where a condition holds, of another elsewhere; of a condition alone its `nonzero`."""
     return tensor.where(condition, *values) if values else tensor.nonzero(condition)
 
 
 def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Node:
-    """np.concatenate, whose axis may be None."""
+    """Arrays joined along `axis`; with `axis=None` their elements in C order, as one vector."""
     joined = tensor.concatenate([tensor.flatten(a) for a in arrays], 0) if axis is None else None
     result = tensor.concatenate(list(arrays), axis) if joined is None else joined
     return result if dtype is None else tensor.cast(result, dtype)
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """np.atleast_1d. A variable of a class of the program's own, as PyMC3's, is an element of an array of objects, as
-    Theano's variables were to NumPy: another node would not have its attributes."""
+    """An array of one axis or more: a number becomes a vector of one element. Several arguments give a list.
+
+    A variable of a class of the program's own, as PyMC3's, is an element of an array of objects, as Theano's variables
+    were to NumPy: another node would not have its attributes."""
     if len(arys) == 1 and not TRACE.depth and not type(arys[0]).__module__.startswith("graphc."):
         objects = np.empty(1, object)
         objects[0] = arys[0]
@@ -87,13 +89,15 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Node:
-    """np.stack, which takes the rows of a tensor."""
+    """Arrays of one shape joined along a new axis; of one tensor its rows."""
     result = tensor.stack(list(arrays), axis=axis)
     return result if dtype is None else tensor.cast(result, dtype)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Node]:
-    """np.split; `tensor.split` is Theano's."""
+    """A list of parts along `axis`: as many equal parts as a number says, or cut at the indices of a list.
+
+    This is NumPy's function; `tensor.split` is Theano's. Raises ShapeError where equal parts are not possible."""
     node = as_node(ary)
     if not isinstance(indices_or_sections, list | tuple | np.ndarray):
         indices_or_sections = sections = int(indices_or_sections)
@@ -111,34 +115,34 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Node]:
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.hsplit."""
+    """`split` along the second axis, of a vector along its only one."""
     return split(ary, indices_or_sections, 1 if as_node(ary).ndim > 1 else 0)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.vsplit."""
+    """`split` along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.dsplit."""
+    """`split` along the third axis."""
     return split(ary, indices_or_sections, 2)
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
-    """np.unstack, along an axis of known size."""
+    """The arrays along `axis`, as a tuple. The size of the axis must be known."""
     return tuple(tensor.moveaxis(x, axis, 0))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
-    """np.arange, which is float64 where an argument is of uint64 and no dtype is given."""
+    """The numbers from `start` to `stop` in steps of `step`, float64 where one is uint64 and no dtype is given."""
     ends = [as_node(value) for value in (start, stop, step) if value is not None]
     wide = dtype is None and any(node.type.dtype == "uint64" for node in ends)
     return tensor.arange(start, stop, step, "float64" if wide else dtype)
 
 
 def filled(value: Any) -> Function:
-    """np.zeros_like and its kin."""
+    """A function that fills an array like another one with `value`: `zeros_like`, `ones_like` and `empty_like`."""
 
     def like(a: Any, dtype: Any = None, shape: Any = None) -> Node:
         node = as_node(a)
@@ -149,7 +153,7 @@ def filled(value: Any) -> Function:
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Node:
-    """np.full_like."""
+    """An array of the shape and dtype of `a` with `fill_value` everywhere; `dtype` and `shape` replace those of `a`."""
     if isinstance(a, Node) and shape is None:
         return tensor.full_like(a, fill_value, dtype=dtype)
     made: Node = filled(fill_value)(a, dtype, shape)
@@ -157,12 +161,12 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 
 def real(val: Any) -> Node:
-    """np.real."""
+    """The real part; a real array itself."""
     return tensor.real(val)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """np.result_type: a dtype, as no value is needed for it."""
+    """The dtype that NumPy gives to a result of these arrays and dtypes. It needs no value, so it is no tensor."""
     return np.result_type(*map(weight, arrays_and_dtypes))
 
 
@@ -174,12 +178,14 @@ def weight(x: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """np.can_cast, from the dtype of a tensor."""
+    """Tell whether a dtype, or that of a tensor, can be cast to another one by the rule `casting`."""
     return bool(np.can_cast(np.dtype(getattr(from_, "dtype", from_)), to, casting))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """np.array_equal; other ranks, and sizes that differ, are unequal; sizes that are not known must agree."""
+    """Tell whether two arrays have one shape and the same elements. Sizes that are only known at the call must agree.
+
+    With `equal_nan` NaN equals NaN. Raises GraphTypeError for a tensor and a value that is no array of numbers."""
     left, right = as_node(a1), as_node(a2)
     sizes = zip(left.type.shape, right.type.shape, strict=False)
     differ = left.ndim == right.ndim and any(asked_equal(a, b) is False for a, b in sizes)
@@ -192,7 +198,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
 
 
 def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.apply_along_axis: the function is traced once, for all vectors."""
+    """The results of a function of vectors, for all vectors along an axis. The function is traced once."""
     node = as_node(arr)
     rows, place = tensor.moveaxis(node, axis, -1), range(node.ndim)[axis]
     others = node.ndim - 1
@@ -208,7 +214,7 @@ def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> A
 
 
 def shifted(inverse: bool) -> Function:
-    """np.fft.fftshift and its inverse."""
+    """A function that moves the frequency 0 to the middle of each axis, or back: `fftshift`, `ifftshift`."""
 
     def shift(x: Any, axes: Any = None) -> Node:
         node = as_node(x)
@@ -222,18 +228,18 @@ def shifted(inverse: bool) -> Function:
 
 
 def frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
-    """np.fft.fftfreq."""
+    """The frequencies of `fft` of `n` samples at distance `d`: those from 0 on first, then the negative ones."""
     rising = [tensor.arange(0, (n - 1) // 2 + 1), tensor.arange(-(n // 2), 0)]
     return tensor.mul(tensor.concatenate(rising), 1.0 / (n * d))
 
 
 def real_frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
-    """np.fft.rfftfreq."""
+    """The frequencies of `rfft` of `n` samples at distance `d`."""
     return tensor.mul(tensor.arange(0, n // 2 + 1), 1.0 / (n * d))
 
 
 def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
-    """np.lib.stride_tricks.sliding_window_view."""
+    """The windows of a shape at all places of an array, with new axes at the end."""
     node = as_node(x)
     lengths = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
     axes = range(node.ndim) if axis is None else [axis] if isinstance(axis, int | np.integer) else axis
@@ -245,13 +251,13 @@ def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
 
 
 def bessel(x: Any) -> Node:
-    """np.i0, whose integers are of float64."""
+    """The modified Bessel function of the first kind of order 0; integers give float64."""
     node = as_node(x)
     return tensor.i0(node if is_float(node.type.dtype) else cast(node, "float64"))
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    """np.average, which may give the sum of the weights as well."""
+    """The weighted mean over `axis`; with `returned` a pair of it and the sum of the weights."""
     node = as_node(a)
     made = tensor.average(node, axis, weights, keepdims)
     if not returned:
@@ -264,7 +270,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 
 def packbits(a: Any, axis: Any = None, bitorder: str = "big") -> Node:
-    """np.packbits."""
+    """Truths packed into the bits of uint8, eight to a number along `axis`; missing ones are 0."""
     node = tensor.moveaxis(tensor.flatten(a) if axis is None else as_node(a), -1 if axis is None else axis, -1)
     count, others = node.shape[-1], tuple(node.shape[k] for k in range(node.ndim - 1))
     bits = cast(tensor.neq(node, 0), "uint8")
@@ -276,7 +282,7 @@ def packbits(a: Any, axis: Any = None, bitorder: str = "big") -> Node:
 
 
 def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: str = "big") -> Node:
-    """np.unpackbits."""
+    """The bits of uint8 as numbers 0 and 1 along `axis`. Raises GraphTypeError for another dtype."""
     node = as_node(a)
     if node.type.dtype != "uint8":
         raise GraphTypeError(f"np.unpackbits of {describe(node)} of type {node.type}: it takes uint8")
@@ -292,12 +298,12 @@ def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: str = "big
 
 
 def common_type(*arrays: Any) -> Any:
-    """np.common_type: a class of NumPy's, as no value is needed for it."""
+    """The inexact type, a class of NumPy, that all arrays can be cast to. It needs no value, so it is no tensor."""
     return np.common_type(*(np.empty(0, as_node(each).type.dtype) for each in arrays))
 
 
 def min_scalar_type(a: Any) -> Any:
-    """np.min_scalar_type: the dtype of an array; that of a number depends on its value."""
+    """The dtype of an array. Raises GraphTypeError for a tensor without axes, whose value decides."""
     if not as_node(a).ndim:
         refuse("np.min_scalar_type", a, "the dtype depends on its value")
     return np.dtype(as_node(a).type.dtype)

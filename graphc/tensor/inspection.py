@@ -106,7 +106,7 @@ def ndim(a: Any) -> int:
 
 
 def isscalar(element: Any) -> bool:
-    """Tell whether `element` is a number, or a tensor of no axes."""
+    """Tell whether `element` is a number, or a tensor of no axes. Raises no error."""
     return element.ndim == 0 if isinstance(element, Node) else bool(np.isscalar(element))
 
 
@@ -143,7 +143,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
 
 
 def array_equiv(a1: Any, a2: Any) -> Node:
-    """Tell whether two arrays broadcast, by what is known of their sizes, and have the same elements then."""
+    """Tell whether two arrays broadcast, by what is known of their sizes, and have the same elements then. Raises
+    GraphTypeError for a tensor and a value that is no array of numbers."""
     left, right = as_node(a1), as_node(a2)
     try:
         broadcast_sizes("array_equiv", [left, right])

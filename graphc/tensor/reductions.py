@@ -286,7 +286,7 @@ def max(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
-    """The minimum over `axis`, NaN where an element is. Arguments and errors are those of `max`.
+    """The minimum over `axis`, NaN where an element is. Arguments are those of `max`. Raises the errors of `max`.
 
     >>> T.min(T.constant([[1, 7], [5, 2]]), axis=1).eval()
     array([1, 2])

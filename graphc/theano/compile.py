@@ -65,7 +65,8 @@ def Param(  # noqa: N802 - Theano's name
     implicit: bool | None = None,
     borrow: bool | None = None,
 ) -> In:
-    """`In` under its old name, with `default` for its value; it says once that it is old."""
+    """`In` under its old name, with `default` for its value; it says once that it is old. Raises GraphTypeError for a
+    name that is no string."""
     warn("Param is Theano's old name: In(variable, value=...) says the same", DeprecationWarning, stacklevel=2)
     return In(
         variable, name, default, None, mutable, strict, allow_downcast=allow_downcast, implicit=implicit, borrow=borrow

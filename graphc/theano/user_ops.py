@@ -78,6 +78,7 @@ class Op:
     connection_pattern(node), optional: for each input, for each output, whether this depends on that.
 
     Two ops are equal where their class and the attributes that `__props__` names are; without it, where they are one.
+    Calling the op raises GraphTypeError where it has neither `make_node` nor `itypes` and `otypes`.
 
         >>> class Double(Op):
         ...     __props__ = ()

@@ -354,8 +354,9 @@ def custom_vjp(
 
 def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> CustomVjp[P, R]:
     """Return a function whose value and derivative in reverse mode come from one call: `fun(*args)` returns the value
-    and a function of its cotangent, which returns the cotangents of the arguments: one, or a tuple of several. Errors
-    are as of `custom_vjp`.
+    and a function of its cotangent, which returns the cotangents of the arguments: one, or a tuple of several. Raises
+    TypeError where `fun` returns no function of the cotangent; GradientError, in the derivative, for another number of
+    cotangents than `fun` has arguments.
 
         >>> @graphc.custom_gradient
         ... def clipped(x):

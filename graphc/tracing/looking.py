@@ -63,7 +63,8 @@ def make_graph(
     """Return a function of the arguments of `fun` that gives the text of the graph that `fun` computes of such ones:
     what JAX's `make_jaxpr` is. Static arguments as in `jit`. The text has one line for each op, and reads back by
     `graphc.parse_graph`. Where `fun` asks for sizes, they are those of the arguments: sizes that it is told are static,
-    and other answers are `checked`.
+    and other answers are `checked`. Raises GraphValueError for a static name that is no parameter; a call of the
+    returned function raises GraphTypeError for an argument without shape and dtype.
 
         >>> print(graphc.make_graph(lambda x: jnp.sin(x))(np.ones(3)), end="")
         inputs x: float64[x.0]
@@ -138,7 +139,7 @@ DISABLED = Disabled()
 def disable_jit(disable: bool = True) -> Iterator[None]:
     """Run functions that `jit` made as plain Python, in this thread, so that `print` and `pdb` see arrays: a context
     manager. Functions of `graphc.numpy` and `graphc.lax` then compute at once. Derivatives and `vmap` are traced as
-    ever, since that is what they are made by; so is a function that is called with tensors.
+    ever, since that is what they are made by; so is a function that is called with tensors. Raises no error of its own.
 
         >>> @graphc.jit
         ... def f(x):

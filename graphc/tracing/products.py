@@ -106,6 +106,7 @@ def hvp(
 
 def stop_gradient(x: Any) -> Any:
     """Return `x`, an array or a tree of them, as constants: derivatives go no further. Of arrays it is `x` itself.
+    Raises no error: a value that is no array stays as it is.
 
     >>> graphc.grad(lambda x: x * graphc.stop_gradient(x))(3.0)
     np.float64(3.0)

@@ -118,7 +118,8 @@ def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) ->
 
 @cache
 def package_fingerprint() -> str:
-    """Return the versions that do not depend on the target: graphc's sources, NumPy, Python's binary interface."""
+    """Return the versions that do not depend on the target: graphc's sources, NumPy, Python's binary interface. Raises
+    no error."""
     return f"graphc {_kept_digest()}; {_interface()}"
 
 

@@ -113,7 +113,8 @@ def _when(seconds: float) -> str:
 
 
 def list_entries() -> list[Summary]:
-    """Return all entries that can be loaded, of the user's and the shared folders, the most recently used first."""
+    """Return all entries that can be loaded, of the user's and the shared folders, the most recently used first. Raises
+    no error: a folder that is not there has no entries."""
     summaries = []
     for root in roots():
         if not files.is_trusted(root):
@@ -135,12 +136,13 @@ def own_entries() -> list[Summary]:
 
 
 def size() -> int:
-    """Return the bytes of all entries in the user's folder."""
+    """Return the bytes of all entries in the user's folder. Raises no error: a missing folder has no entries."""
     return sum(map(size_of, entries(options.cache_dir)))
 
 
 def clear() -> int:
-    """Remove all entries from the user's folder, and return their number. Shared folders are never changed."""
+    """Remove all entries from the user's folder, and return their number. Shared folders are never changed. Raises no
+    error: a folder that is not there has no entries."""
     removed = list(entries(options.cache_dir))
     for entry in removed:
         discard(entry)
@@ -169,7 +171,8 @@ def prune(older: float | None = None, larger: int | None = None, name: str | Non
 
 def verify() -> list[str]:
     """Check every file of every entry of the user's folder. Remove those that are damaged, and return a sentence on
-    each; [] where all is well. Entries that another user could have written are named, not removed."""
+    each; [] where all is well. Entries that another user could have written are named, not removed. Raises no error:
+    what it finds are sentences."""
     problems = []
     for entry in entries(options.cache_dir):
         try:
@@ -184,7 +187,8 @@ def verify() -> list[str]:
 
 
 def statistics() -> Statistics:
-    """Return the figures of the user's folder: entries, bytes, lookups, times of use."""
+    """Return the figures of the user's folder: entries, bytes, lookups, times of use. Raises no error: the figures of a
+    folder that is not there are 0."""
     own = own_entries()
     hits, misses = counts_of(options.cache_dir)
     uses = [entry.used for entry in own] or [0.0]
@@ -283,7 +287,8 @@ def refuse_miss(key: Key, name: str) -> NoReturn:
 
 
 def explain_miss(key: Key) -> str:
-    """Return the difference of `key` from the most similar stored key: lines of the graph, options, versions."""
+    """Return the difference of `key` from the most similar stored key: lines of the graph, options, versions. Raises
+    ArgumentError for what is no `Key`."""
     candidates = [stored for root in roots() for entry in entries(root) if (stored := _stored_key(root, entry))]
     if not candidates:
         return f"the cache is empty: {', '.join(roots()) or 'it is switched off'}"

@@ -198,8 +198,7 @@ def store(entry: Entry, quiet: bool = False) -> bool:
     """Write `entry` to the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
 
     Returns True where it is stored; False, with one CacheWarning a process, where the folder cannot be written or is
-    not trusted. quiet: without a warning.
-    """
+    not trusted. quiet: without a warning. Raises ArgumentError for what is no `Entry`."""
     root = options.cache_dir
     if not options.cache:
         return False

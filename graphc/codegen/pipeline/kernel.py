@@ -217,7 +217,8 @@ def progress(past: float, work: int) -> str:
 
 @contextmanager
 def on_phase(listener: Callable[[str], object]) -> Iterator[None]:
-    """While the block runs, `listener` is told the name of each phase of building a function as it starts."""
+    """While the block runs, `listener` is told the name of each phase of building a function as it starts. Raises no
+    error of its own."""
     PROCESS.listeners.append(listener)
     try:
         yield

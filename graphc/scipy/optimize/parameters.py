@@ -240,7 +240,8 @@ class Packing(Names):
 
 
 class Bounds:
-    """Bounds of parameters, as SciPy's `Bounds`: lb, ub: a number, a vector, or a tree like the parameters.
+    """Bounds of parameters, as SciPy's `Bounds`: lb, ub: a number, a vector, or a tree like the parameters. Raises no
+    error itself: `minimize` raises ShapeError where they are not like the parameters.
 
     >>> from graphc.scipy.optimize import minimize
     >>> minimize(lambda p: (p["a"] - 1.0) ** 2, {"a": 3.0}, bounds=Bounds({"a": 2.0}, np.inf)).x
@@ -254,7 +255,8 @@ class Bounds:
 class LinearConstraint:
     """lb <= A x <= ub, as SciPy's `LinearConstraint`. A: a matrix with a column for each element of the parameters; or
     by name, for each parameter an array of its shape, or of such arrays for each row. Parameters that are not named
-    count for nothing. keep_feasible: hold it at each step, where the method can."""
+    count for nothing. keep_feasible: hold it at each step, where the method can. Raises no error for what it is given:
+    `minimize` raises ShapeError for another number of columns, GraphValueError for a name that is no parameter."""
 
     def __init__(self, A: Any, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:  # noqa: N803
         self.A, self.lb, self.ub, self.keep_feasible = A, lb, ub, keep_feasible
@@ -262,7 +264,8 @@ class LinearConstraint:
 
 class NonlinearConstraint:
     """lb <= fun(x) <= ub, as SciPy's `NonlinearConstraint`. fun: a function of the parameters that returns a number, an
-    array or a tree of them; its derivatives are those of its graph. An equation has lb = ub."""
+    array or a tree of them; its derivatives are those of its graph. An equation has lb = ub. Raises no error for what
+    it is given: `minimize` raises TypeError where `fun` cannot be called."""
 
     def __init__(self, fun: Callable[..., Any], lb: Any, ub: Any, keep_feasible: Any = False) -> None:
         self.fun, self.lb, self.ub, self.keep_feasible = fun, lb, ub, keep_feasible
@@ -319,7 +322,8 @@ def _read(parameters: Names, name: str, given: Any) -> Constraint:
 class Covariance:
     """The covariance of parameters. matrix: in the order of `names`, those of the elements ("sigma", "w[0, 1]").
     `covariance["w"]` is that of a part with itself, `covariance["w", "sigma"]` of two parts: an array of the shape of
-    the first and then of the second, a number for two numbers.
+    the first and then of the second, a number for two numbers. `covariance[name]` raises GraphValueError for a name
+    that no parameter has.
 
         >>> from graphc.scipy.optimize import minimize
         >>> found = minimize(lambda p: (p["a"] - 1.0) ** 2 + 2.0 * p["b"] ** 2, {"a": 0.0, "b": 1.0})

@@ -42,9 +42,9 @@ __all__ = [
 
 
 def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: Any = None) -> tuple[Node, Node, Node]:
-    """(x - mean) / sqrt(variance + epsilon) over `axes`, times `gamma` plus `beta` where they are given, which
-    broadcast
-    to x; with the mean and the variance, which keep those axes with size 1.
+    """Return (x - mean) / sqrt(variance + epsilon) over `axes`, times `gamma` plus `beta` where they are given; the
+    mean; and the variance. Mean and variance keep those axes with size 1. `gamma` and `beta` broadcast to `x`. Raises
+    AxisError for an axis that `x` does not have, GraphTypeError for `gamma` or `beta` of more axes than `x`.
 
         >>> y, mean, variance = normalize(T.dtensor4("x"), (0, 2, 3))
     """
