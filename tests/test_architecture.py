@@ -40,6 +40,7 @@ COMPILER = {
     "codegen.frontend.intrinsics",
     "codegen.frontend.primitives",
     "codegen.frontend.lowering",
+    "codegen.frontend.parse",
     "codegen.server.worker",
 }
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""

@@ -484,16 +484,10 @@ _OTHERS = (
 """Python's operators that source may have and the loop IR has not."""
 
 
-def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
-    table: dict[Callable[..., Any], Intrinsic] = {}
-    for op in (*operators.INFIX.values(), *operators.PREFIX.values(), *_OTHERS):
-        in_place = "i" + op.python.rstrip("_")
-        for name in (op.python, in_place) if hasattr(operator, in_place) else (op.python,):
-            table[getattr(operator, name)] = Intrinsic(op.python, _infer_of(op), _emit_of(op))
-    return table
-
-
 INTRINSICS: dict[str, Intrinsic] = {
     name: Intrinsic(name, _infer_of(op), _emit_of(op)) for name, op in operators.CALLS.items() if op.llvm
 }
-OPERATORS: dict[Callable[..., Any], Intrinsic] = _build_operators()
+OPERATORS: dict[Callable[..., Any], Intrinsic] = {
+    getattr(operator, op.python): Intrinsic(op.python, _infer_of(op), _emit_of(op))
+    for op in (*operators.INFIX.values(), *operators.PREFIX.values(), *_OTHERS)
+}

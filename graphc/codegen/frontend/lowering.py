@@ -1,7 +1,7 @@
 """numba's front end, type inference and lowering, cut down to kernels over raw pointers.
 
 In: the functions of one generated source text and their prototypes. Out: one module of LLVM IR in which each function
-is a plain C symbol. numba parses the bytecode, infers the types and lowers the statements; its registries, its
+is a plain C symbol. numba infers the types of its IR of the source (parse.py) and lowers it; its registries, its
 calling convention with a status code, its runtime and its code generator are replaced by the few records below, so
 that a compilation starts at once and leaves no trace of the process in the object.
 """
@@ -12,19 +12,19 @@ that a compilation starts at once and leaves no trace of the process in the obje
 from __future__ import annotations
 
 import linecache
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from types import CodeType, FunctionType
 from typing import Any
 
 import llvmlite.ir as llvm
 import numba.core.types  # noqa: F401 - before what it imports in a circle
-from numba.core import bytecode, errors, interpreter, ir, lowering, typeinfer, types
+from numba.core import errors, ir, lowering, typeinfer, types
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.base import BaseContext as TargetContext
-from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.funcdesc import FunctionDescriptor
 from numba.core.targetconfig import ConfigStack, Option, TargetConfig
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
@@ -32,6 +32,7 @@ from numba.core.typing.templates import Signature
 from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.frontend import primitives
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
+from graphc.codegen.frontend.parse import SOURCE_NAME, definitions_of, function_ir, size_of
 from graphc.codegen.llvm.module import Module, Prototype
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.llvm.values import Builder, Value, emit_cast
@@ -42,7 +43,6 @@ from graphc.codegen.vectorize.vectorizer import vectorize
 from graphc.errors import CompileError
 from graphc.loopir.ir import CONSTANTS
 
-SOURCE_NAME = "<graphc kernel>"
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -193,86 +193,6 @@ class _Module:
         return self.module
 
 
-SKIPPED = frozenset(("CACHE", "PRECALL", "RESUME"))
-"""Bytecode that says nothing of a program: half of all in Python 3.11."""
-
-
-class KernelCode(bytecode.ByteCode):
-    """numba's list of bytecode, without what says nothing of the program."""
-
-    def __init__(self, identity: bytecode.FunctionIdentity) -> None:
-        super().__init__(identity)
-        for each in [each for each in self if each.opname in SKIPPED]:
-            del self.table[each.offset]
-        before: Any = None
-        for offset, each in self.table.items():
-            if before is not None and not before.is_jump:  # a jump's target is counted from what follows it
-                before.next = offset
-            before = each
-
-
-class KernelInterpreter(interpreter.Interpreter):
-    """Bytecode to numba's IR. A block reads each name of the language once, and each literal. The arguments of a call
-    are unpacked where CPython packs many in a tuple."""
-
-    def _start_new_block(self, offset: int) -> None:
-        super()._start_new_block(offset)
-        self.loaded: dict[object, ir.Var] = {}
-        self.loads: dict[str, object] = {}
-
-    def op_LOAD_GLOBAL(self, inst: Any, *_: Any, **operands: Any) -> None:  # noqa: N802 - numba's name
-        self._load(("name", inst.arg), operands["res"], partial(super().op_LOAD_GLOBAL, inst, **operands))
-
-    def op_LOAD_CONST(self, inst: Any, res: str) -> None:  # noqa: N802 - numba's name
-        self._load(("literal", inst.arg), res, partial(super().op_LOAD_CONST, inst, res))
-
-    def _load(self, source: object, res: str, load: Callable[[], None]) -> None:
-        """Make `res` another name of what the block has loaded before, or load it."""
-        if source in self.loaded:
-            self.assigner.dest_to_src[res] = self.loaded[source]
-        else:
-            load()
-            self.loaded[source] = self.get(res)
-            self.loads[res] = source
-
-    def store(self, value: Any, name: str, redefine: bool = False) -> Any:
-        if isinstance(value, ir.Var):  # where it was loaded for this alone, the new name takes its place
-            self.loaded.pop(self.loads.get(value.name), None)
-        return super().store(value, name, redefine)
-
-    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
-        packed = any(instruction.opname == "CALL_FUNCTION_EX" for instruction in self.bytecode)
-        if not packed:
-            return func_ir
-        func_ir = interpreter.peep_hole_list_to_tuple(func_ir)
-        for block in func_ir.blocks.values():
-            block.body = _unpack_calls(block.body)
-        return func_ir
-
-
-def _unpack_calls(body: Sequence[Any]) -> list[Any]:
-    """The statements with `call(*(a, b))` as `call(a, b)`, and without the tuples, which numba before 0.68 makes of one
-    argument each and adds up."""
-    tuples: dict[str, list[Any]] = {}
-    kept = []
-    for statement in body:
-        value: Any = getattr(statement, "value", None)
-        operation = value.op if isinstance(value, ir.Expr) else ""
-        if operation == "build_tuple":
-            tuples[statement.target.name] = value.items
-            continue
-        if operation == "binop" and value.lhs.name in tuples:
-            tuples[statement.target.name] = [*tuples[value.lhs.name], *tuples[value.rhs.name]]
-            continue
-        if isinstance(value, ir.Var) and value.name in tuples:
-            tuples[statement.target.name] = tuples[value.name]
-            continue
-        if operation == "call" and value.vararg is not None and value.vararg.name in tuples:
-            value.args, value.vararg = tuples[value.vararg.name], None
-        kept.append(statement)
-    return kept
-
-
 class LoweringFlags(TargetConfig):
     """The flags that numba's lowering asks for, all off: its own have dozens."""
 
@@ -378,49 +298,58 @@ def _names_read(statement: Any) -> set[str]:
     return {value.name} if isinstance(value, ir.Var) else set()
 
 
-class Settled:
-    """A constraint of a statement, for numba's rounds over all constraints. It is met again only where since then the
-    type of a name in the statement has become another one."""
+class CallTyping:
+    """The constraint of a call, for numba's rounds over all constraints: the types of the operands give a signature.
+    It is met again only where since then an operand has become another type."""
 
-    def __init__(self, constraint: Any, statement: Any) -> None:
-        self.constraint = constraint
-        self.loc = constraint.loc
-        self.read = sorted(_names_read(statement))
-        self.target = statement.target.name if isinstance(statement, ir.Assign) else ""
-        self.known: list[Any] | None = None
+    def __init__(self, function: Any, operands: Sequence[ir.Var], target: str, loc: ir.Loc) -> None:
+        self.function, self.operands, self.target, self.loc = function, operands, target, loc
+        self.known: list[types.Type] = []
+        self.signature: Signature | None = None
 
     def __call__(self, inference: Any) -> None:
         typevars = inference.typevars
-        taken = [typevars[name].type for name in self.read]
-        if self.known == [*taken, self._made(typevars)]:
+        taken = [typevars[each.name].type for each in self.operands]
+        if self.known == taken or None in taken:
             return
-        self.known = None  # an error is to be found again
-        self.constraint(inference)
-        self.known = [*taken, self._made(typevars)]
+        callee, *args = taken if self.function is None else (self.function, *taken)
+        self.signature = inference.resolve_call(callee, args, {})
+        if self.signature is None:
+            raise errors.TypingError(f"a kernel cannot call {callee}", loc=self.loc)
+        if self.target:
+            inference.add_type(self.target, self.signature.return_type, loc=self.loc)
+        self.known = taken
 
-    def _made(self, typevars: Any) -> types.Type | None:
-        return typevars[self.target].type if self.target else None
+    def get_call_signature(self) -> Signature | None:
+        return self.signature
 
 
 class Inference(typeinfer.TypeInferer):
-    """numba's type inference, in which constraints are `Settled`."""
+    """numba's type inference, in which operators, calls, loads and stores are `CallTyping`. numba's own constraints
+    look for keywords, tuples and arrays of unknown types in each."""
 
-    def build_constraint(self) -> None:
-        made = self.constraints.constraints
-        for block in self.blocks.values():
-            for statement in block.body:
-                first = len(made)
-                self.constrain_statement(statement)
-                made[first:] = [Settled(each, statement) for each in made[first:]]
+    def add_call(self, statement: Any, function: Any, operands: Sequence[ir.Var], target: str) -> None:
+        constraint = CallTyping(function, operands, target, statement.loc)
+        self.constraints.append(constraint)
+        self.calls.append((statement.value if target else statement, constraint))
+
+    def typeof_call(self, inst: Any, target: ir.Var, call: Any) -> None:
+        self.add_call(inst, None, (call.func, *call.args), target.name)
+
+    def typeof_intrinsic_call(self, inst: Any, target: ir.Var, func: Any, *args: ir.Var) -> None:
+        self.add_call(inst, func, args, target.name)
+
+    def typeof_setitem(self, inst: Any) -> None:
+        self.add_call(inst, operator.setitem, (inst.target, inst.index, inst.value), "")
 
 
 # --- the stages -----------------------------------------------------------------------------------------------------
 
 
-MODULE_BYTES = 500
-"""Bytecode of a module's functions, beside the last of them: some 15 ms of LLVM's time, against 1 for a module."""
-WORTH_A_MODULE = 250
-"""Bytecode of nests that are compiled beside what calls them, not with it."""
+MODULE_SIZE = 65
+"""Statements of a module's functions, beside the last of them: some 15 ms of LLVM's time, against 1 for a module."""
+WORTH_A_MODULE = 32
+"""Statements of nests that are compiled beside what calls them, not with it."""
 
 
 def lower_source(
@@ -430,8 +359,8 @@ def lower_source(
 
     Raises CompileError for a source that does not parse, a name it lacks, and a statement that cannot be typed.
     """
-    defined = _define(source, functions, externals)
-    return _whole(*_lower_functions(functions, defined, fast_math))
+    read = _read(source, functions, externals)
+    return _whole(*_lower_functions(functions, read, fast_math))
 
 
 def lower_modules(
@@ -439,58 +368,42 @@ def lower_modules(
 ) -> Iterator[Module]:
     """The same in modules of a few functions, one after the other, for two processes to compile. What is in which
     depends on the source alone. The last two functions are those of a program that check sizes and call the nests."""
-    defined = _define(source, functions, externals)
+    read = _read(source, functions, externals)
     group: list[Prototype] = []
     size = 0
     rare: dict[str, str] = {}
     for number, prototype in enumerate(functions):
         if number == len(functions) - 2 and size > WORTH_A_MODULE:
-            yield from _apart(*_lower_functions(group, defined, fast_math), rare)
+            yield from _apart(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
         group.append(prototype)
-        size += len(defined[prototype.name].__code__.co_code)
-        if size > MODULE_BYTES:
-            yield from _apart(*_lower_functions(group, defined, fast_math), rare)
+        size += size_of(read[prototype.name])
+        if size > MODULE_SIZE:
+            yield from _apart(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
     if group or not functions:
-        yield from _apart(*_lower_functions(group, defined, fast_math), rare)
+        yield from _apart(*_lower_functions(group, read, fast_math), rare)
     if rare:
         yield Module("\n".join(rare.values()), is_vectorized=True, is_straight=True, is_rare=True)
 
 
-def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
-    """The functions as CPython compiles them, by name."""
+def _read(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, ir.FunctionIR]:
+    """numba's IR of the functions, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
-    scope: dict[str, Any] = (
+    names: dict[str, Any] = (
         primitives.NAMES | CONSTANTS | {name: primitives.NativeCall(prototype) for name, prototype in native.items()}
     )
     # Error messages of numba quote the line.
     linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
-    defined: dict[str, Any] = {}
-    try:
-        exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
-    except SyntaxError as error:
-        raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
+    definitions = definitions_of(source)
     for prototype in functions:
-        function = defined.get(prototype.name)
-        if not isinstance(function, FunctionType):
+        if prototype.name not in definitions:
             raise CompileError(f"the source defines no function {prototype.name!r}")
-        function.__code__ = _without_last_digits(function.__code__)
-    return defined
-
-
-def _without_last_digits(code: CodeType) -> CodeType:
-    """Code whose variables do not end in digits: numba's names of what is on the stack are those of a variable and a
-    place run together, so that `sum` at 3514 would be `sum3` at 514."""
-    taken, tail = {*code.co_varnames}, "_"
-    while any(f"{name}{tail}" in taken for name in taken):
-        tail += "_"
-    names = (f"{name}{tail}" if name[-1].isdigit() else name for name in code.co_varnames)
-    return code.replace(co_varnames=tuple(names))
+    return {prototype.name: function_ir(definitions[prototype.name], names) for prototype in functions}
 
 
 def _lower_functions(
-    functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool
+    functions: Sequence[Prototype], read: Mapping[str, ir.FunctionIR], fast_math: bool
 ) -> tuple[llvm.Module, list[str]]:
     """One module of these functions, and the names of those with loops that are left to LLVM."""
     module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
@@ -498,7 +411,7 @@ def _lower_functions(
     target_context = KernelTarget(typing_context, "cpu")
     for prototype in functions:
         try:
-            _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
+            _lower_function(module, typing_context, target_context, read[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     left = vectorize(module)
@@ -602,50 +515,38 @@ def _lower_function(
     module: llvm.Module,
     typing_context: KernelTyping,
     target_context: KernelTarget,
-    function: FunctionType,
+    kernel_ir: ir.FunctionIR,
     prototype: Prototype,
 ) -> None:
-    identity = bytecode.FunctionIdentity.from_function(function)
-    kernel_ir = KernelInterpreter(identity).interpret(KernelCode(identity))
     if kernel_ir.arg_count != len(prototype.args):
         raise CompileError(
             f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"
         )
-    _check_statements(kernel_ir)
     arguments = tuple(map(primitives.numba_type, prototype.args))
     returns = primitives.numba_type(prototype.returns)
     typemap, calltypes = _infer_types(typing_context, target_context, kernel_ir, arguments, returns)
-    description = PythonFunctionDescriptor.from_specialized_function(
-        kernel_ir,
-        typemap,
-        returns,
-        calltypes,
+    description = FunctionDescriptor(
+        native=True,
+        modname="",
+        qualname=prototype.name,
+        unique_name=prototype.name,
+        doc="",
+        typemap=typemap,
+        restype=returns,
+        calltypes=calltypes,
+        args=kernel_ir.arg_names,
+        kws=(),
         mangler=partial(_plain_name, prototype.name),
-        inline=False,
+        argtypes=arguments,
         noalias=True,
-        abi_tags=(),
+        global_dict=NO_GLOBALS,
     )
     with ConfigStack().enter(LoweringFlags()):
         KernelLowering(target_context, _Module(module), description, kernel_ir).lower()
 
 
-# What numba's front end may make of a kernel's statements and expressions.
-_STATEMENTS = (ir.Assign, ir.SetItem, ir.StaticSetItem, ir.Jump, ir.Branch, ir.Return, ir.Del, ir.PopBlock)
-_EXPRESSIONS = frozenset(
-    "binop inplace_binop unary call getitem static_getitem cast undef getiter iternext pair_first pair_second".split()
-)
-
-
-def _check_statements(kernel_ir: Any) -> None:
-    """Refuse what is no part of the language before type inference or lowering meets it."""
-    for block in kernel_ir.blocks.values():
-        for statement in block.body:
-            value = getattr(statement, "value", None)
-            fits = isinstance(statement, _STATEMENTS)
-            if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
-                fits = value.op in _EXPRESSIONS
-            if not fits:
-                raise errors.UnsupportedError(f"not a kernel's statement: {statement}", loc=statement.loc)
+NO_GLOBALS = {"": None}
+"""What numba takes for the names of a function's module."""
 
 
 def _plain_name(name: str, mangled: str, argtypes: Any, *, abi_tags: Any = (), uid: Any = None) -> str:

@@ -50,7 +50,13 @@ def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
 def triple() -> str:
     """LLVM's name of the kind of processors and the system that code is for: this machine's, but for code of a process
     that is for others."""
-    return PROCESS.triple or str(llvm.get_process_triple())
+    return PROCESS.triple or _process_triple()
+
+
+@cache
+def _process_triple() -> str:
+    # llvmlite holds its lock for each question, which waits while another thread compiles.
+    return str(llvm.get_process_triple())
 
 
 def _has(feature: str) -> bool:

@@ -39,6 +39,7 @@ UNUSED = (
     "numba.np.numpy_support",
     "numba.np.types",
     "numba.np.types.datetime",
+    "yaml",
 )
 """Modules that numba imports and kernels do not need, each after its package. NumPy's and those of arrays are there to
 be told by their types; `_helperlib` is C that cannot be loaded without NumPy."""

@@ -510,7 +510,7 @@ def test_nothing_beside_the_elements_is_touched() -> None:
             for name, iteration in bodies.items():
                 if dtype == "int8" and name not in ("map", "map of one place", "gather", "copy", "clear"):
                     continue
-                start = f"    one = {dtype}(1)\\n    s = nothing = {dtype}(0)\\n"
+                start = f"    one = {dtype}(1)\\n    s = {dtype}(0)\\n    nothing = {dtype}(0)\\n"
                 end = "    if n > 0:\\n        y[0] = s\\n" if "s =" in iteration else "    m = m\\n"
                 body = f"{start}    for i in independent(n):\\n        {iteration}\\n{end}"
                 loaded = load(*kernel(body, {"x": dtype, "y": dtype}))
