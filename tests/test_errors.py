@@ -709,7 +709,7 @@ def test_lines_of_notebooks_are_told_by_cell(monkeypatch: pytest.MonkeyPatch) ->
     names = {file: ("Cell", "In[3]")}
     compiler = SimpleNamespace(format_code_name=names.get)
     notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(compile=compiler))
-    program = compile("def f(x):\n    return x if x > 0 else -x\ngraphc.jit(f)(1.0)", file, "exec")
+    program = compile("def f(x):\n    return x if x > 0 else -x\ngraphc.jit(f).lower(1.0)", file, "exec")
     for module, line in ((notebook, "(cell 3, line 2)"), (SimpleNamespace(), "(4174971289.py:2)")):
         monkeypatch.setitem(sys.modules, "IPython", module)
         with pytest.raises(GraphTypeError) as raised:

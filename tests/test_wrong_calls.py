@@ -88,7 +88,7 @@ def test_a_line_is_told_once_of_files_with_spaces_in_their_names() -> None:
     called = import_module("graphc.ir.call_errors")
     called.explained_class(type(graphc.jit(lambda x: x)))
     names: dict[str, Any] = {"graphc": graphc, "ones": np.ones(3)}
-    text = "@graphc.jit\ndef positive(x):\n    return x if x.sum() > 0 else -x\n\n\npositive(ones)"
+    text = "@graphc.jit\ndef positive(x):\n    return x if x.sum() > 0 else -x\n\n\npositive.lower(ones)"
     with pytest.raises(TypeError) as caught:
         exec(compile(text, "my program (new).py", "exec"), names)
     assert str(caught.value).startswith("x.sum() > 0 (my program (new).py:3) is symbolic")

@@ -109,6 +109,9 @@ def export_part(
 ) -> list[str]:
     """Write the files of a function, or of a part of what `graphc.load` returns."""
     function = part_of(loaded, part)
+    for each in getattr(loaded, "variants", list)():
+        if each.function is function and each.questions:
+            raise GraphcError(f"{each!r} follows from values that a program asks for: it cannot be exported")
     made = [each.made for each in getattr(loaded, "variants", list)() if each.function is function]
     names = [each.removeprefix("out") for tree in made for each in paths(tree, "out")]
     return export(

@@ -461,7 +461,7 @@ class Node(Immutable):
     __eq__, __ne__ = _relation("equal"), _relation("not_equal")  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
+        size = FUNCTIONS["asked_length"](self.type.shape[0]) if self.ndim else None
         if isinstance(size, int):
             return size
         raise GraphTypeError(
@@ -470,7 +470,7 @@ class Node(Immutable):
         )
 
     def __iter__(self) -> Iterator[Node]:
-        size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
+        size = FUNCTIONS["asked_length"](self.type.shape[0]) if self.ndim else None
         if not isinstance(size, int):
             raise GraphTypeError(
                 f"{describe(self)} of type {self.type} cannot be iterated over or unpacked while the graph is built: "

@@ -167,10 +167,10 @@ class Symbol(Methods):
             return known
         name, _, in_question = self.facts()
         if in_question or traced_from(self) or (asked_by_user() and (TRACE.depth or FUNCTIONS["is_size"](self))):
-            value = None if TRACE.values is None else TRACE.values.of(self)
-            if value is None:
+            known = None if TRACE.values is None else TRACE.values.truth(self)
+            if known is None:
                 raise self.has_no_truth(name)
-            return bool(value)
+            return known
         return True
 
     def has_no_truth(self, name: str) -> GraphTypeError:
@@ -220,7 +220,7 @@ class Symbol(Methods):
             if number is not None and (wanted != "index" or isinstance(number, int)):
                 return number
         if value is None and wanted != "float" and TRACE.values is not None:
-            value = TRACE.values.of(self)
+            value = TRACE.values.whole(self)
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
             written = instruction(3)[0] == "STORE_SUBSCR"
             error = self._has_no_value(WRITTEN if written else f"has no value {_meanwhile()}, and {refused}")
@@ -297,10 +297,15 @@ def _instead(names: list[str]) -> str:
 
 def refused(message: str) -> GraphTypeError:
     """A GraphTypeError about an unknown value, also kept in `TRACE.refused` because NumPy may drop it."""
+    if TRACE.values is not None and TRACE.values.is_full:
+        message += FULL
     error = GraphTypeError(message)
     if TRACE.depth:
         TRACE.refused = error, program_line()
     return error
+
+
+FULL = "; a trace answers 32 questions about values, and a function has max_variants=16 variants for their answers"
 
 
 WRITTEN = (

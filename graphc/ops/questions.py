@@ -239,6 +239,13 @@ def asked_size(size: Size) -> Size:
     return size if number is None else int(number)
 
 
+def asked_length(size: Size) -> Size:
+    """`asked_size` for a program that asks, of a size that depends on values too."""
+    asked = asked_size(size)
+    number = TRACE.values.whole(asked) if isinstance(asked, Node) and TRACE.values is not None else None
+    return asked if number is None else int(number)
+
+
 def fixed_size(size: Size) -> int | None:
     """A size as a number if the types or the notes so far say it: nothing is asked. None for an open one."""
     if not isinstance(size, Node):
@@ -312,7 +319,7 @@ def line_of(note: Note) -> tuple[Node, int, bool] | None:
 
 
 FUNCTIONS.update(
-    asked_attribute=asked_attribute, asked_number=asked_number, asked_size=asked_size, asked_values=asked_values
+    asked_attribute=asked_attribute, asked_length=asked_length, asked_number=asked_number, asked_values=asked_values
 )
 
 
@@ -353,9 +360,9 @@ def truth(asked: Comparison) -> bool:
     else:
         made_up = bool(TRACE.depth) or is_size(left)
     if made_up or any(traced_from(each) for each in (left, right) if isinstance(each, Node)):
-        value = None if TRACE.values is None else TRACE.values.of(asked)
+        value: bool | None = None if TRACE.values is None else TRACE.values.truth(asked)
         if value is not None:
-            return bool(value)
+            return value
         symbol = "==" if relation == "equal" else "!="
         line = user_line()
         asked_of = f"{named(left)} {symbol} {named(right)}"

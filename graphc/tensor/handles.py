@@ -27,13 +27,27 @@ import numpy as np
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import add_call
-from graphc.ir.node import FUNCTIONS, Array, Complex, Guard, Node, Proxy, Type, describe, literal, pair, plain
+from graphc.ir.node import (
+    FUNCTIONS,
+    OPS,
+    Array,
+    Complex,
+    Guard,
+    Node,
+    Proxy,
+    Type,
+    describe,
+    literal,
+    make,
+    pair,
+    plain,
+)
 from graphc.ir.pairs import OF_PAIRS
 from graphc.ir.source_lines import TRACE, asked_by_user, instruction, program_line
 from graphc.ir.symbol import METHODS, asked, refuse_write
 from graphc.ops.elementwise import as_node, broadcast_node, cast, narrowed
 from graphc.ops.index import set_subtensor
-from graphc.ops.questions import fixed_size
+from graphc.ops.questions import Number, fixed_size
 from graphc.ops.shape import broadcast_to, dimshuffle, filled, guard_axis
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item
@@ -374,6 +388,8 @@ class Handle(Proxy):
         element = np.zeros((), str(storage.base.dtype))
         if isinstance(value, Node):
             value = assigned(value, literal(element))
+            if type(value) is Number:  # a number of NumPy's from here on
+                value = make(OPS["cast"], (value,), {"dtype": value.type.dtype})
         else:
             element[()] = value
             value = element[()]

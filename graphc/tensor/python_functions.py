@@ -202,7 +202,7 @@ def _conversion(kind: type, convert: Callable[[Node], Node]) -> type:
         if not TRACE.depth or len(args) != 1 or kwargs or not is_open(args[0]):
             return kind(*args, **kwargs)
         node = boundary.given(args[0])
-        if node.type.dtype[0] == "c" or (kind is int and TRACE.values is not None):  # a gradient that tells values
+        if node.type.dtype[0] == "c" or (kind is int and TRACE.values is not None and TRACE.values.is_once):
             return kind(args[0])
         return number(convert(node))
 

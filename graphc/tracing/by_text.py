@@ -19,16 +19,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from graphc.arrays.dtypes import is_float
 from graphc.codegen.call.recipes import Outside
 from graphc.control.loop import title
-from graphc.errors import GraphcError, MissingInputError
+from graphc.errors import GraphcError
 from graphc.functions.callables import Function
 from graphc.functions.function import function as compile_function
-from graphc.ir.interpret import bindings, extend
-from graphc.ir.node import CONSTANT, Array, Node, plain, variable
+from graphc.ir.node import CONSTANT, Node, variable
 from graphc.ir.source_lines import TRACE
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of, substitute
@@ -36,6 +33,7 @@ from graphc.options import options
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
+from graphc.tracing.answers import Values, at_hand
 from graphc.tracing.arguments import Parts
 from graphc.tracing.outside import Reach, Source, as_now, check_unchanged, undo, within_reach
 from graphc.tracing.traced import Jitted
@@ -98,22 +96,6 @@ class ByText(Jitted[..., Any]):
         return function, partial(function, *values)
 
 
-class Values:
-    """The values of tensors in the trace of one call. stand_ins: variables, with the nodes that they stand for."""
-
-    def __init__(self, variables: Sequence[Node], given: Sequence[Any]) -> None:
-        pairs = zip(variables, given, strict=True)
-        self.known = bindings({own: np.asarray(leaf, own.type.dtype) for own, leaf in pairs})
-        self.stand_ins: dict[Node, Node] = {}
-
-    def of(self, node: Any) -> Array | None:
-        """The value of a tensor; None where it follows from more than the arguments, as in the body of a loop."""
-        try:
-            return extend(self.known, plain(node), self.stand_ins)
-        except MissingInputError:
-            return None
-
-
 class Retraced(ByText):
     """A derivative of a function that draws from generators outside of it, or asks for the truth or the whole number of
     a value, as in `while error > 1e-8`. Each call draws as the function does, and takes its own branches."""
@@ -144,11 +126,8 @@ class Retraced(ByText):
         given: Sequence[Any],
     ) -> tuple[Any, list[Node], Sequence[Any]]:
         """Run the function on variables, whose values are at hand."""
-        outer, TRACE.values = TRACE.values, Values(variables, given)
-        try:
+        with at_hand(Values(variables, given)):
             return super().run_with(variables, donated, parts, static, given)
-        finally:
-            TRACE.values = outer
 
     def run(self, *args: Any) -> Any:
         """Run the function on tensors. Where the call has run it before, it draws the same numbers again."""

@@ -142,7 +142,7 @@ def retraceable(function: Callable[P, Any], *args: Any, **kwargs: Any) -> Jitted
     """`transformed`, for a function that may draw random numbers or ask for values in each call, if it is no compiled
     one."""
     made = transformed(function, *args, **kwargs)
-    made.retraces = not isinstance(function, Jitted) or function.retraces
+    made.retraces = not isinstance(function, Jitted) or function.retraces or function.answers
     return made
 
 

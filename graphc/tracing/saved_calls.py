@@ -61,7 +61,7 @@ def open_sizes(function: Jitted[..., Any]) -> None:
     """Compile a variant without fixed sizes beside each that has some although the program asks for none: there is no
     program where the function is loaded, and its arguments may have other sizes."""
     for variants in function.entries.values():
-        for each in [each for each in variants if each.short]:
+        for each in [each for each in variants if each.short and not each.questions]:
             if not any(other.short < each.short and choose([other], each.example) for other in variants):
                 variants.append(_opened(function, each))
 
@@ -79,6 +79,8 @@ def _opened(function: Jitted[..., Any], variant: Variant) -> Variant:
 
 
 def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> dict[str, Any]:
+    if variant.questions:
+        raise GraphcError(f"{function.title} asks for values, for {variant!r}: that cannot be saved")
     if variant.function is None or variant.call is not variant.function:
         raise GraphcError(f"{function.title} gives no arrays for {variant!r}: that cannot be saved")
     form, title = variant.form, function.title

@@ -49,6 +49,7 @@ from graphc.ops.questions import Note, agreeing, sizes_at_hand
 from graphc.startup.hooks import HOOKS, once
 from graphc.startup.record import record
 from graphc.tensor import boundary
+from graphc.tracing.answers import answering, corrections
 from graphc.tracing.arguments import (
     NOTHING_UNCHANGED,
     NUMBERS,
@@ -145,6 +146,8 @@ class Jitted(Direct, Interface[P, R]):
         self.by_class = False
         self.retraces = False
         self.retraced: Jitted[P, R] | None = None
+        self.answers = False
+        self.questions: dict[str, Function] = {}
         self.asked_at = ""
         self.__name__ = name
 
@@ -435,7 +438,8 @@ class Jitted(Direct, Interface[P, R]):
         variables = variables_for(self.title, given, names, ones)
         outer, TRACE.strict = TRACE.strict, strict
         try:
-            self.run_with(variables, self.donated(args, static, parts), parts, static, given)
+            with answering(self, variables, args, kwargs, given):
+                self.run_with(variables, self.donated(args, static, parts), parts, static, given)
             if not met:
                 return None
             made = self.trace(args, kwargs, given, ones)
@@ -457,9 +461,10 @@ class Jitted(Direct, Interface[P, R]):
         given: Sequence[Any],
         ones: Sequence[Sequence[int]],
         short: Axes = frozenset(),
+        answers: Sequence[Any] = (),
     ) -> Any:
         """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
-        short: the axes whose sizes are fixed although nothing asked.
+        short: the axes whose sizes are fixed although nothing asked. answers: to the first questions about values.
         Returns a `Variant`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
@@ -469,7 +474,8 @@ class Jitted(Direct, Interface[P, R]):
         outside = [] if reach is None else sources(reach)
         before = [] if reach is None else [place.read() for place in reach.places]
         try:
-            made, results, notes = self.run_with(variables, donated, parts, static, given)
+            with answering(self, variables, args, kwargs, given, answers) as values:
+                made, results, notes = self.run_with(variables, donated, parts, static, given)
             check_unchanged(self.title, outside)
         except GraphTypeError as error:
             if error.drew or error.asked:
@@ -481,9 +487,9 @@ class Jitted(Direct, Interface[P, R]):
 
             def again() -> str:
                 others = variables_for(self.title, given, names, ones)
-                return graph_key_text(
-                    Graph(tuple(others), tuple(self.run_with(others, donated, parts, static, given)[1]))
-                )
+                with answering(self, others, args, kwargs, given, answers):
+                    results = self.run_with(others, donated, parts, static, given)[1]
+                return graph_key_text(Graph(tuple(others), tuple(results)))
 
             changed = changed_places(self.title, reach.places, before, text, again)
             watched = self.watched(parts, reach, changed)
@@ -495,15 +501,22 @@ class Jitted(Direct, Interface[P, R]):
             return Symbolic(self.graph(args, kwargs))
         guards = guards_of([*notes, *notes_of(short, variables)], variables, ones)
         types = types_of(self, variables, parts, static)
+        questions = () if values is None else values.compiled(variables, self.questions, self.settings, self.__name__)
+        corrected = corrections(questions, plain_arrays(given))
+        if len(corrected) > len(answers):  # the interpreter rounds in another way
+            return self.trace(args, kwargs, given, ones, short, corrected)
         if not results:
-            return Variant(types, None, lambda *given: made, made, (), guards, ones, watched)
+            variant = Variant(types, None, lambda *given: made, made, (), guards, ones, watched)
+            variant.questions = questions
+            return variant
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones, watched)
+        variant.questions = questions
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
         if short:
             variant.short, variant.example = short, [without_elements(leaf) for leaf in given]
-        if call is function and parts.is_fixed():
+        if call is function and parts.is_fixed() and not questions:
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again, self.has_out)
         return variant
@@ -703,7 +716,8 @@ def jit(
     functions of `graphc.numpy`, `graphc.tensor` or NumPy, and returns arrays in such a structure. It is called once for
     each combination of types, with tensors in place of arrays; Python's own control flow and side effects happen in
     that call alone. Where it asks for sizes (`if x.shape[0] > 100`, `for row in x`), it is called once more for each
-    other answer; past `max_variants` such variants for the same types, a warning names the line that asks.
+    other answer; past `max_variants` such variants for the same types, a warning names the line that asks. The same
+    holds for the truth or the whole number of a value (`if x.sum() > 0`), where more answers are an error.
     static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range` may depend on
     them; they must be hashable, and each new value (compared by type and value) compiles again. donate: arguments, by
     position or name, whose arrays may be written to, and overwritten by results; donate_argnums and donate_argnames are
@@ -715,7 +729,7 @@ def jit(
     can be pickled if `fun` can.
 
     A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. A call raises GraphTypeError
-    where an argument is no array, and where `if`, `float`, `range` or a NumPy array needs the value of a tensor.
+    where an argument is no array, and where Python or a NumPy array needs a value that the call cannot tell.
 
         >>> @graphc.jit
         ... def loss(params, x):
@@ -745,7 +759,9 @@ def jit(
     ]
     donated = Static.of(fun, numbers, by_name, "donate")
     settings = Settings(mode, threads, donated, max_variants, profile, short_axes)
-    return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
+    made = transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
+    made.answers = True
+    return made
 
 
 def builder_of(function: Any) -> Callable[..., Any]:

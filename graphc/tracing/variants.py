@@ -1,4 +1,4 @@
-"""Variants: what a traced function was compiled to for arguments of the same types, each for its guards of sizes.
+"""Variants: what a traced function was compiled to for arguments of the same types, each for its guards.
 
 In: the shapes of a call's arguments. Out: the variant whose guards hold; or None, and the caller traces the function
 anew, which is told here: in the log "graphc.recompiles", and in one warning where there are many.
@@ -34,6 +34,7 @@ from graphc.ops.identity import checked
 from graphc.ops.questions import Note, line_of
 from graphc.options import options
 from graphc.startup.record import record, replace
+from graphc.tracing.answers import Question, failing as first_failing
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.trees import LEAF, has_kind, leaves, like, structure, up_to
 
@@ -272,17 +273,17 @@ class Variant:
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
     leaves of the arguments. made: the tree of results that the function returned. has_axes: all results have. rebuild:
     makes such a tree of what `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes.
-    watched: values from outside that must not have changed. ones: for each leaf, the axes of static size 1. shortcut: a
-    native entry point for calls of exactly these types and this form (codegen/call/recipes.py), which gives `REFUSED`
-    for others. fast: the same, but it leaves other calls to the jitted function. Both are None where the form has no
-    recipe. form: of its arguments. short: the axes whose sizes are fixed although nothing asked;
-    example: arguments that it was traced for, without their elements. is_late: True while other processes compile the
-    function, after which the two are made.
+    watched: values from outside that must not have changed. questions: what must hold of values. ones: for each leaf,
+    the axes of static size 1. shortcut: a native entry point for calls of exactly these types and this form
+    (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same, but it leaves other calls to the jitted
+    function. Both are None where the form has no recipe, and where there are questions. form: of its arguments. short:
+    the axes whose sizes are fixed although nothing asked; example: arguments that it was traced for, without their
+    elements. is_late: True while other processes compile the function, after which the two are made.
     """
 
     __slots__ = (
         "asked", "call", "example", "fast", "form", "function", "has_axes", "holds", "is_late", "made", "ones",
-        "rebuild", "short", "shortcut", "types", "watched",
+        "questions", "rebuild", "short", "shortcut", "types", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -297,6 +298,7 @@ class Variant:
         watched: Sequence[Outside] = (),
     ) -> None:
         self.watched = watched
+        self.questions: Sequence[Question] = ()
         self.types = types
         self.function = function
         self.call = call
@@ -315,8 +317,8 @@ class Variant:
 
     @property
     def guards(self) -> list[str]:
-        """The conditions on sizes, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
-        return [str(each) for each in self.asked.conditions]
+        """The conditions on sizes and on values, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
+        return [str(each) for each in (*self.asked.conditions, *self.questions)]
 
     def changed(self) -> str | None:
         """The name of a value from outside that has changed since the trace; None without one."""
@@ -451,14 +453,19 @@ def shapes_of(leaves: Sequence[Any]) -> Shapes:
 def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None:
     """The first variant whose guards hold for these arguments, and for which nothing outside has changed."""
     shapes: Shapes | None = None
+    answers: dict[Any, Any] = {}
     for variant in variants:
         if variant.changed() is not None:
             continue
-        if variant.holds is None:
+        if variant.holds is not None:
+            if shapes is None:
+                shapes = shapes_of(leaves)
+            if not variant.holds(shapes):
+                continue
+        if not variant.questions:
             return variant
-        if shapes is None:
-            shapes = shapes_of(leaves)
-        if variant.holds(shapes):
+        given = plain_arrays(leaves)
+        if all(each.holds(given, answers) for each in variant.questions):
             return variant
     return None
 
@@ -467,7 +474,12 @@ def tell_of_retrace(title: str, variants: Sequence[Variant], leaves: Sequence[An
     """Log which guard of each variant these arguments do not meet. Where there are `most` variants already, warn once,
     with the guard that failed most often."""
     shapes = shapes_of(leaves)
-    failing = [found for each in variants if (found := each.asked.failing(shapes)) is not None]
+    found = [each.asked.failing(shapes) for each in variants]
+    for variant, condition in zip(variants, found, strict=True):
+        question = None if condition is not None else first_failing(variant.questions, plain_arrays(leaves))
+        if question is not None:
+            log_retrace(title, leaves, f"{question} does not hold")
+    failing = [each for each in found if each is not None]
     for condition in failing:
         log_retrace(title, leaves, f"{condition} does not hold")
     changed = [name for each in variants if (name := each.changed()) is not None]

@@ -219,7 +219,7 @@ def test_what_is_no_size_of_an_argument_is_refused() -> None:
         lambda x: x if int(x.shape[0] * x[0]) == 3 else -x,
     ):
         with pytest.raises(GraphcError, match=r"test_guards.py:\d+"):
-            jit(f)(np.ones(3))
+            jit(f).lower(np.ones(3))
     leaked: list[Any] = []
 
     def leaking(x: Any) -> Any:

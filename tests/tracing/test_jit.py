@@ -229,7 +229,7 @@ MISUSES: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] 
 def test_misuses(number: int) -> None:
     function, args, error, words = MISUSES[number]
     with pytest.raises(error, match=words):
-        graphc.jit(function)(*args)
+        graphc.jit(function).lower(*args)
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -217,7 +217,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
 @pytest.mark.parametrize(("function", "told"), WRONG)
 def test_what_has_no_answer_is_refused_with_what_to_write(function: Callable[..., Any], told: str) -> None:
     with pytest.raises(GraphTypeError, match=told) as error:
-        graphc.jit(function, mode="interpreted")(np.ones(3))
+        graphc.jit(function, mode="interpreted").lower(np.ones(3))
     assert "test_notebook_programs.py:" in str(error.value)
 
 

@@ -10,6 +10,7 @@ import math
 import operator
 import pickle
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -237,8 +238,28 @@ VALUES: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("place", range(len(VALUES)))
 def test_a_value_that_is_not_known_is_refused_with_the_line(place: int) -> None:
+    """Where no arguments are at hand; a call of `jit` answers (test_value_questions.py)."""
     with pytest.raises(GraphcError, match=LINE):
-        graphc.jit(lambda x: x if VALUES[place](x) else -x)(np.ones(3))
+        graphc.jit(lambda x: x if VALUES[place](x) else -x).lower(np.ones(3))
+
+
+@pytest.mark.parametrize("place", range(len(VALUES)))
+def test_a_call_of_jit_tells_a_value_or_refuses_it(place: int) -> None:
+    def plain(x: Any) -> Any:
+        return x if VALUES[place](x) else -x
+
+    traced = graphc.jit(plain, mode="interpreted")
+    for x in (np.ones(3), -np.ones(3), np.zeros(1), np.array([2.0, 1.0]), np.ones(3)):
+        try:
+            found = traced(x)
+        except GraphcError as error:
+            if not re.search(LINE, str(error)):
+                raise
+        except (TypeError, ValueError, AttributeError):
+            with pytest.raises((TypeError, ValueError, AttributeError)):
+                plain(x)
+        else:
+            npt.assert_array_equal(found, plain(x))
 
 
 def test_patterns_ask_too() -> None:

@@ -1,4 +1,4 @@
-"""Derivatives of functions that ask for values: each call is traced with its own answers."""
+"""Functions that ask for values: `jit` keeps variants for the answers, derivatives are traced at every call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import graphc
 import graphc.lax
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphcError, GraphTypeError
 
 
 @pytest.fixture(autouse=True)
@@ -92,8 +92,8 @@ def test_arrays_of_numpys_are_indexed() -> None:
 
 
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
-    ("no truth value", lambda: graphc.jit(branch)(3.0)),
-    ("no truth value", lambda: graphc.jit(graphc.grad(branch))(3.0)),
+    ("no truth value", lambda: graphc.jit(branch).lower(3.0)),
+    ("no truth value", lambda: graphc.jit(graphc.grad(branch)).lower(3.0)),
     ("no truth value", lambda: graphc.vmap(graphc.grad(branch))(np.ones(2))),
     ("no truth value", lambda: graphc.grad(lambda x: graphc.vmap(branch)(x).sum())(np.ones(2))),
     ("no truth value", lambda: graphc.grad(lambda x: graphc.lax.fori_loop(0, 3, lambda i, c: branch(c), x))(1.0)),
@@ -110,3 +110,104 @@ def test_what_serves_many_values_has_no_answer(words: str, call: Callable[[], An
 def test_arrays_are_asked_as_numpys_are() -> None:
     with pytest.raises(ValueError, match="ambiguous"):
         graphc.grad(lambda x: x.sum() if x > 0 else -x.sum())(np.ones(2))
+
+
+# --- jit ---
+
+
+def clipped(x: Any, limit: Any) -> Any:
+    """A program that checks its arguments, and takes three ways."""
+    if np.any(np.isnan(x)):
+        raise ValueError("NaN")
+    norm = np.sqrt((x**2).sum())
+    if norm == 0:
+        return x, 0
+    return (x * (limit / norm), 1) if norm > limit else (x, 2)
+
+
+def selected(x: Any) -> Any:
+    """Lengths and whole numbers that depend on values."""
+    places = np.nonzero(x > 0)[0]
+    total = np.zeros(2)
+    for place in places:
+        total[int(place) % 2] += x[place]
+    return total, len(places), [row * 2 for row in np.unique(x[: int(x.max()) + 1])]
+
+
+def dated(x: Any) -> Any:
+    count = 0
+    while abs(x) > 1:
+        x, count = x / 2, count + 1
+    return x, count
+
+
+ASKING: list[tuple[Callable[..., Any], list[tuple[Any, ...]]]] = [
+    (clipped, [(np.ones(4), 1.0), (np.ones(9), 1.0), (np.zeros(3), 1.0), (np.ones(2), 5.0), (np.ones(4), 9.0)]),
+    (selected, [(np.array([1.0, -2, 3, 3]),), (np.array([2.0, -1, 1]),), (np.array([1.0, -2, 3, 3]),), (np.ones(2),)]),
+    (dated, [(8.0,), (3.0,), (-8.0,), (0.5,)]),
+]
+
+
+@pytest.mark.parametrize(("program", "calls"), ASKING)
+def test_a_call_of_jit_answers_and_keeps_variants(program: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
+    traced = graphc.jit(program)
+    for _ in "ab":
+        for given in calls:
+            found, wanted = map(graphc.tree.leaves, (traced(*given), program(*given)))
+            assert len(found) == len(wanted)
+            for one, other in zip(found, wanted, strict=True):
+                npt.assert_allclose(one, other, rtol=1e-12)
+        count = len(traced.variants())
+    assert count == len(traced.variants()) <= len(calls)
+
+
+def test_a_question_is_a_guard_that_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    traced = graphc.jit(clipped, mode="compiled")
+    traced(np.ones(4), 1.0), traced(np.ones(8), 1.0)
+    assert len(traced.variants()) == 1 and len(traced.questions) == 3
+    guards = traced.variants()[0].guards
+    assert guards[0].partition(" (")[0] == "isnan(x).any() is False"
+    assert all("test_value_questions.py:" in each for each in guards)
+    with caplog.at_level("INFO", "graphc.recompiles"):
+        traced(np.ones(2), 9.0)
+    assert "is traced anew" in caplog.text and guards[2] + " does not hold" in caplog.text
+    with pytest.raises(ValueError, match="NaN"):
+        traced(np.array([np.nan]), 1.0)
+    assert len(traced.questions) == 3
+    with pytest.raises(GraphcError, match="asks for values"):
+        traced.save("nothing")
+    with pytest.raises(GraphcError, match="cannot be exported"):
+        traced.export("nothing", part="0")
+
+
+def test_answers_are_bounded() -> None:
+    traced = graphc.jit(dated, max_variants=2)
+    assert [traced(x)[1] for x in (3.0, 8.0, 2.5)] == [2, 3, 2]
+    with pytest.raises(GraphTypeError, match=r"no truth value .*max_variants=16 variants"):
+        traced(16.0)
+    assert traced(7.0)[1] == 3 and len(traced.variants()) == 2
+    with pytest.raises(GraphTypeError, match="a trace answers 32 questions"):
+        graphc.jit(dated)(1e30)
+
+
+def test_derivatives_of_what_jit_answers() -> None:
+    slope = graphc.grad(graphc.jit(branch))
+    assert [slope(3.0), slope(-2.0)] == [6.0, -1.0]
+    for made in (graphc.jit(graphc.grad(branch)), graphc.jit(lambda x: graphc.grad(branch)(x) + 0)):
+        assert [made(3.0), made(-2.0), made(4.0)] == [6.0, -1.0, 8.0] and len(made.variants()) == 2
+    assert graphc.jit(graphc.grad(graphc.grad(branch)))(3.0) == 2.0
+
+
+def test_answers_with_sizes_donated_arrays_and_out() -> None:
+    def scaled(x: Any) -> Any:
+        if x.shape[0] > 3:
+            return x[:3]
+        x *= 2.0 if x[0] > 0 else 3.0
+        return x
+
+    traced = graphc.jit(scaled, donate="x")
+    for x in (np.ones(3), -np.ones(3), np.ones(5), np.ones(2), -np.ones(1)):
+        npt.assert_array_equal(traced(x.copy()), scaled(x.copy()))
+    assert len(traced.variants()) == 3
+    out = np.empty(3)
+    assert graphc.jit(lambda x: x if x.sum() > 0 else -x)(-np.ones(3), out=out) is out and out.sum() == 3

@@ -608,5 +608,5 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("program", "told"), REFUSED)
 def test_what_cannot_be_traced_says_what_to_write(program: Any, told: str) -> None:
     with pytest.raises(GraphcError, match=told) as error:
-        graphc.jit(program, mode="interpreted")(np.ones(7))
+        graphc.jit(program, mode="interpreted").lower(np.ones(7))
     assert "test_whole_programs.py:" in str(error.value)
