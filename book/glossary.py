@@ -24,6 +24,7 @@ FIELD = (
     "array", "tensor", "variable", "symbolic", "op", "node", "graph", "rank", "size", "shape", "static", "tree", "leaf",
     "NumPy's own", "mode", "interpreter", "to trace", "to ask", "transformation", "tangent", "cotangent", "rule",
     "pass", "to open", "to close", "to fuse", "to materialise", "to lower", "entry", "key", "target", "cold", "warm",
+    "status", "shard", "client", "worker",
 )  # fmt: skip
 """Terms of the field, and words that a reader knows: a link at the first use on each page would be in the way."""
 COMMON = ("room", "stage", "plan", "kernel", "handle", "relatives", "recipe", "fold")

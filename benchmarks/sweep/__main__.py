@@ -85,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = write(records)
     print(text)
     if parsed.docs:
-        machine = ", ".join(describe_machine().values())
+        machine = ("{processor}, {cores} cores, {memory}, {system}, Python {python}, measured on {date}").format(
+            **describe_machine()
+        )
         kinds = len({record["program"]["kind"] for record in records})
         head = HEAD.format(count=len(records), kinds=kinds, rounds=parsed.rounds, machine=machine)
         parsed.docs.write_text(head + text, encoding="utf-8")
