@@ -42,6 +42,7 @@ from graphc.tensor import boundary
 from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
 from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
+from graphc.tensor.numpy_module import MODULE, STAND_INS
 from graphc.tensor.python_functions import PYTHONS, REPLACED as OF_MATH, tells_apart
 from graphc.tensor.strided import REPLACED as OF_STRIDES
 from graphc.trees import leaves
@@ -423,6 +424,8 @@ COUNT, LOCK = [0], RLock()
 
 
 BY_ORIGINAL = {id(original): replacement for _, _, original, replacement in REPLACED}
+BY_MODULE = {id(np): MODULE, **{place: stand_in for place, (_, stand_in) in STAND_INS.items()}}
+"""The same of NumPy's module and what is another in it, where a program's module has it among its names."""
 BOUND: list[tuple[dict[str, Any], str, Any]] = []
 """The names of programs' modules that are replaced: the module's names, the name, NumPy's function; None for a name
 of Python's, which the module had not."""
@@ -464,10 +467,16 @@ def replace_names(names: dict[str, Any], without: Set[str] = frozenset()) -> Non
         kept = KEPT[id(names)]
         for name in without - kept:
             kept.add(name)
-            if names.get(name) is PYTHONS[name]:
+            if name in PYTHONS and names.get(name) is PYTHONS[name]:
                 del names[name]
+            for bound, own, value in BOUND if name == "numpy" else ():
+                if bound is names and id(value) in BY_MODULE:
+                    names[own] = value
         for name, value in [*names.items()]:
-            if (made := BY_ORIGINAL.get(id(value))) is not None:
+            made = BY_ORIGINAL.get(id(value))
+            if made is None and "numpy" not in kept:
+                made = BY_MODULE.get(id(value))
+            if made is not None:
                 names[name] = made
                 BOUND.append((names, name, value))
         for name, made in PYTHONS.items():
@@ -505,7 +514,7 @@ def restore() -> None:
                 if original is None:
                     if names.get(name) is PYTHONS[name]:
                         del names[name]
-                elif names.get(name) is BY_ORIGINAL[id(original)]:
+                elif names.get(name) is (BY_ORIGINAL.get(id(original)) or BY_MODULE[id(original)]):
                     names[name] = original
 
 

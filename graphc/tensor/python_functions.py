@@ -17,7 +17,7 @@ import builtins
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dis import Bytecode, get_instructions
+from dis import Bytecode, get_instructions, opmap
 from functools import lru_cache, reduce, wraps
 from itertools import pairwise
 from types import CodeType
@@ -113,7 +113,7 @@ def _math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 f"math.{name} raises an error for some values, which the `try` around it would catch and compiled code "
                 f"does not raise; compare the value before, by np.where or lax.cond (at {program_line()})"
             )
-        return number(_whole(name, nodes[0]) if name in WHOLE else _float(name, nodes))
+        return number(whole_number(name, nodes[0]) if name in WHOLE else _float(name, nodes))
 
     return call
 
@@ -131,7 +131,7 @@ def _float(name: str, nodes: Sequence[Node]) -> Node:
     return elementwise("add", made, 0.0) if made in nodes else made
 
 
-def _whole(name: str, node: Node, called: str = "") -> Node:
+def whole_number(name: str, node: Node, called: str = "") -> Node:
     """A function that gives a whole number, of a node of float64. called: what the program calls it."""
     holds = elementwise("less", elementwise("abs", node), 2.0**63)
     made = cast(elementwise(name, node), "int64")
@@ -206,6 +206,11 @@ def _conversion(kind: type, convert: Callable[[Node], Node]) -> type:
             return kind(args[0])
         return number(convert(node))
 
+    return class_for(kind, make)
+
+
+def class_for(kind: type, make: Callable[..., Any]) -> type:
+    """A class in place of one of numbers, which is equal to it, has its instances and its dtype. `make` makes them."""
     own = {
         # Python's own methods, without a frame: a tensor that is asked for its class looks at who asks
         "__instancecheck__": kind.__instancecheck__,
@@ -224,21 +229,25 @@ def _to_float(node: Node) -> Node:
 
 def _to_int(node: Node) -> Node:
     if node.type.dtype[0] == "f":
-        return _whole("trunc", cast(node, "float64"), "int")
+        return whole_number("trunc", cast(node, "float64"), "int")
     return elementwise("positive", node) if node.type.dtype == "int64" else cast(node, "int64")
+
+
+IS_OP = opmap["IS_OP"]
 
 
 @lru_cache(maxsize=4096)
 def tells_apart(code: CodeType) -> frozenset[str]:
-    """Those of `float` and `int` that a code may compare by `is`, which tells a class from what stands for it."""
+    """Those of `float`, `int` and `numpy` (for all that is in NumPy's module) that a code may compare by `is`, which
+    tells a class from what stands for it."""
     found = frozenset[str]().union(*(tells_apart(part) for part in code.co_consts if isinstance(part, CodeType)))
-    if CONVERSIONS.keys().isdisjoint(code.co_names):
+    if IS_OP not in code.co_code[::2]:
         return found
     instructions = [*get_instructions(code)]
     compared = {first.argval for first, then in pairwise(instructions) if then.opname == "IS_OP"}  # type(x) is float
     if compared <= {None, True, False, Ellipsis, *CONVERSIONS}:
         return found | (compared & CONVERSIONS.keys())
-    return found | (CONVERSIONS.keys() & set(code.co_names))  # kind is other
+    return found | (CONVERSIONS.keys() & set(code.co_names)) | {"numpy"}  # kind is other
 
 
 REPLACED = [(math, name, own, _math(name, own)) for name, own in MATHS.items()]

@@ -184,6 +184,33 @@ def test_an_array_is_known_until_something_traced_is_written() -> None:
     assert kinds == [True]
 
 
+IN_MODULE = """
+return np.exp([x[0, 0], 2.0]), np.add.reduce([w, x[0], [1, 2, 3]]), np.maximum.accumulate((w[0], w[1], 0.5)), np.arctan2([w[0]], w), np.hypot(*[w[0], w[1]])
+a = np.zeros(3); np.multiply(a, [w[0], 1, 2], out=a); np.add.at(a, [0, 0], [w[0], 1]); return a, np.divmod([w[0], w[1]], 2), np.multiply.outer([w[0], 1], w)
+return np.float64(w[0]) * w.astype(np.float32), np.float32(w) * 2, np.int64(w[1] * 4), np.bool_(w[0]), np.float64([w[0], 1]), np.float64(len(w)) / 2, np.float64(3)
+return isinstance(w[0], np.float64), issubclass(np.float64, np.floating), np.issubdtype(w.dtype, np.float64), w.dtype.type == np.float64, {np.float64: 1, np.exp: 2}[np.exp], isinstance(np.exp, np.ufunc)
+import math; a = np.zeros(2, np.float64); a[0] = math.sqrt(w[1]); b = [1.0, 2.0] / a[0]; return a[0] * w.astype(np.float32), b, a, np.finfo(np.float32).eps * w.astype(np.float32)
+import functools; return getattr(np, "exp")(w), functools.reduce(np.add, [w, w]), [*map(np.sin, w)], np.logical_or.reduce([w > 0, w > 2]), np.add.nin, hasattr(np, "nothing"), np.vectorize(np.exp)(w)
+"""
+
+
+def test_the_module_takes_what_is_traced_in_lists_and_as_numbers() -> None:
+    for text in IN_MODULE.strip().splitlines():
+        check(of_text(text), X, W)
+    own, kind = np.exp, np.float64
+
+    seen: list[Any] = []
+    space: dict[str, Any] = {"np": np, "seen": seen}
+    exec("def f(x):\n    seen.extend((np, np.exp, np.float64))\n    return np.exp([x[0], 1])", space)
+    npt.assert_array_equal(graphc.jit(space["f"], mode="interpreted")(W), np.exp([W[0], 1]))
+    assert space["np"] is np and np.exp is own and np.float64 is kind
+    assert seen[0] == np and seen[1] == own and seen[2] == kind and hash(seen[1]) == hash(own)
+    exec("def g(x, other=None):\n    return x if np is other else np.exp([x[0], 1])", space)
+    assert graphc.jit(space["g"], static_argnames="other", mode="interpreted")(W, other=np).shape == (3,)
+    with pytest.raises(GraphTypeError, match=r"np.exp asks for of a list"):
+        graphc.jit(space["g"], mode="interpreted")(W)
+
+
 # --- snippets ---
 
 SNIPPETS = {
