@@ -22,7 +22,6 @@ from typing import Any
 import llvmlite.ir as llvm
 import numba.core.types  # noqa: F401 - before what it imports in a circle
 from numba.core import errors, ir, lowering, typeinfer, types
-from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.base import BaseContext as TargetContext
 from numba.core.funcdesc import FunctionDescriptor
 from numba.core.targetconfig import ConfigStack, Option, TargetConfig
@@ -32,7 +31,7 @@ from numba.core.typing.templates import Signature
 from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.frontend import primitives
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
-from graphc.codegen.frontend.parse import SOURCE_NAME, definitions_of, function_ir, size_of
+from graphc.codegen.frontend.parse import SOURCE_NAME, Parsed, definitions_of, parsed
 from graphc.codegen.llvm.module import Module, Prototype
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.llvm.values import Builder, Value, emit_cast
@@ -206,11 +205,15 @@ class KernelLowering(lowering.Lower):
     """numba's lowering of statements without its environment, debug information and generators. A name that is
     assigned once, before all its uses on every way, is the value itself; others have a place on the stack."""
 
+    def __init__(self, context: KernelTarget, module: llvm.Module, description: Any, function: Parsed) -> None:
+        self.values = function.values
+        super().__init__(context, _Module(module), description, function.ir)
+
     def lower(self) -> None:
         self.lower_normal_function(self.fndesc)
 
     def _find_singly_assigned_variable(self) -> None:
-        self._singly_assigned_vars = _assigned_before(self.blocks)
+        self._singly_assigned_vars = {*self.values}
         self._blk_local_varmap: dict[str, Value] = {}
 
     def alloca_lltype(self, name: str, lltype: llvm.Type, datamodel: Any = None) -> Value:
@@ -256,46 +259,6 @@ class KernelLowering(lowering.Lower):
             self._blk_local_varmap[name] = value
         else:
             self.builder.store(value, self.getvar(name))
-
-
-def _assigned_before(blocks: Mapping[int, Any]) -> set[str]:
-    """The names that are assigned once, in a block that each way to a use goes through."""
-    places: dict[str, int] = {}
-    several: set[str] = set()
-    for place, block in blocks.items():
-        for statement in block.body:
-            if isinstance(statement, ir.Assign):
-                name = statement.target.name
-                if name in places:
-                    several.add(name)
-                places[name] = place
-    dominators = compute_cfg_from_blocks(blocks).dominators()
-    for place, block in blocks.items():
-        names, before = _used_from_before(block), dominators[place] - {place}
-        # What loops count by is on the stack (vectorize/loopinfo.py).
-        several |= {name for name in names if places.get(name) not in before or name.startswith("$")}
-    return places.keys() - several
-
-
-def _used_from_before(block: Any) -> set[str]:
-    """The names that a block uses and has not assigned by then."""
-    used: set[str] = set()
-    assigned: set[str] = set()
-    for statement in block.body:
-        used |= _names_read(statement) - assigned
-        if isinstance(statement, ir.Assign):
-            assigned.add(statement.target.name)
-    return used
-
-
-def _names_read(statement: Any) -> set[str]:
-    """The names whose values a statement takes."""
-    if not isinstance(statement, ir.Assign):
-        return {variable.name for variable in statement.list_vars()}
-    value = statement.value
-    if isinstance(value, ir.Expr):
-        return {variable.name for variable in value.list_vars()}
-    return {value.name} if isinstance(value, ir.Var) else set()
 
 
 class CallTyping:
@@ -377,7 +340,7 @@ def lower_modules(
             yield from _apart(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
         group.append(prototype)
-        size += size_of(read[prototype.name])
+        size += read[prototype.name].size
         if size > MODULE_SIZE:
             yield from _apart(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
@@ -387,7 +350,7 @@ def lower_modules(
         yield Module("\n".join(rare.values()), is_vectorized=True, is_straight=True, is_rare=True)
 
 
-def _read(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, ir.FunctionIR]:
+def _read(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, Parsed]:
     """numba's IR of the functions, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
     names: dict[str, Any] = (
@@ -399,11 +362,11 @@ def _read(source: str, functions: Sequence[Prototype], externals: Mapping[str, P
     for prototype in functions:
         if prototype.name not in definitions:
             raise CompileError(f"the source defines no function {prototype.name!r}")
-    return {prototype.name: function_ir(definitions[prototype.name], names) for prototype in functions}
+    return {prototype.name: parsed(definitions[prototype.name], names) for prototype in functions}
 
 
 def _lower_functions(
-    functions: Sequence[Prototype], read: Mapping[str, ir.FunctionIR], fast_math: bool
+    functions: Sequence[Prototype], read: Mapping[str, Parsed], fast_math: bool
 ) -> tuple[llvm.Module, list[str]]:
     """One module of these functions, and the names of those with loops that are left to LLVM."""
     module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
@@ -515,9 +478,10 @@ def _lower_function(
     module: llvm.Module,
     typing_context: KernelTyping,
     target_context: KernelTarget,
-    kernel_ir: ir.FunctionIR,
+    function: Parsed,
     prototype: Prototype,
 ) -> None:
+    kernel_ir = function.ir
     if kernel_ir.arg_count != len(prototype.args):
         raise CompileError(
             f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"
@@ -542,7 +506,7 @@ def _lower_function(
         global_dict=NO_GLOBALS,
     )
     with ConfigStack().enter(LoweringFlags()):
-        KernelLowering(target_context, _Module(module), description, kernel_ir).lower()
+        KernelLowering(target_context, module, description, function).lower()
 
 
 NO_GLOBALS = {"": None}

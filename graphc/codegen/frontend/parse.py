@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numba.core.types  # noqa: F401 - before what it imports in a circle
@@ -69,6 +69,19 @@ class Identity:
     func: None = None
 
 
+@record(eq=False)
+class Parsed:
+    """A function in numba's IR. `values`: the names that are assigned once, before all their uses on every way."""
+
+    ir: ir.FunctionIR
+    values: Collection[str]
+
+    @property
+    def size(self) -> int:
+        """The number of statements."""
+        return sum(len(block.body) for block in self.ir.blocks.values())
+
+
 def definitions_of(source: str) -> dict[str, ast.FunctionDef]:
     """The functions that a text defines, by name. Raises CompileError where it does not parse."""
     try:
@@ -78,15 +91,10 @@ def definitions_of(source: str) -> dict[str, ast.FunctionDef]:
     return {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
 
 
-def function_ir(definition: ast.FunctionDef, names: Mapping[str, Any]) -> ir.FunctionIR:
-    """numba's IR of a function. names: the meanings of the names of the language. Raises CompileError for a statement
-    or an expression that a kernel may not have."""
+def parsed(definition: ast.FunctionDef, names: Mapping[str, Any]) -> Parsed:
+    """A function in numba's IR. names: the meanings of the names of the language, none of which a function assigns.
+    Raises CompileError for a statement or an expression that a kernel may not have."""
     return _Function(definition, names).read()
-
-
-def size_of(function: ir.FunctionIR) -> int:
-    """The number of statements of a function."""
-    return sum(len(block.body) for block in function.blocks.values())
 
 
 class _Function:
@@ -95,11 +103,15 @@ class _Function:
     def __init__(self, definition: ast.FunctionDef, names: Mapping[str, Any]) -> None:
         self.definition, self.names = definition, names
         self.args = [each.arg for each in definition.args.args]
-        stored = (each for each in ast.walk(definition) if isinstance(each, ast.Name))
-        self.locals = {*self.args, *(each.id for each in stored if isinstance(each.ctx, ast.Store))}
         self.loc = ir.Loc(SOURCE_NAME, definition.lineno)
         self.scope = ir.Scope(None, self.loc)
         self.variables: dict[str, ir.Var] = {}
+        self.places: dict[str, tuple[int, ...]] = {}
+        """The loops and branches around the only assignment to each."""
+        self.several: set[str] = set()
+        """The names that are assigned again, or used where the assignment may not have been."""
+        self.within: tuple[int, ...] = ()
+        """The first blocks of the loops and branches around a statement."""
         self.known: dict[tuple[str, ...], ir.Var] = {}
         """The variables that hold names of the language and literals."""
         self.meanings: dict[str, ir.Const | ir.Global] = {}
@@ -112,16 +124,16 @@ class _Function:
         self.exits: list[list[ir.Jump]] = []
         """For each loop around a statement the jumps to its end."""
 
-    def read(self) -> ir.FunctionIR:
+    def read(self) -> Parsed:
         self.start_block()
         first = self.body
         for position, name in enumerate(self.args):
-            self.assign(self.variable(name), ir.Arg(name=name, index=position, loc=self.loc))
+            self.assign(name, ir.Arg(name=name, index=position, loc=self.loc))
         self.statements(self.definition.body)
         if not self.is_ended():
             raise self.failure(self.definition, "a function without a return at its end")
         first[len(self.args) : len(self.args)] = self.facts
-        return ir.FunctionIR(
+        function = ir.FunctionIR(
             blocks=self.blocks,
             is_generator=False,
             func_id=Identity(self.definition.name),
@@ -130,6 +142,7 @@ class _Function:
             arg_count=len(self.args),
             arg_names=self.args,
         )
+        return Parsed(function, self.variables.keys() - self.several)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +151,7 @@ class _Function:
             self.loc = ir.Loc(SOURCE_NAME, statement.lineno)
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)]):
-                    self.assign(self.variable(name), self.passed_on(self.computed(statement.value)))
+                    self.assign(name, self.passed_on(self.computed(statement.value)))
                 case ast.Assign(targets=[ast.Subscript(value=base, slice=index)]):
                     value = self.value(statement.value)
                     self.body.append(ir.SetItem(self.value(base), self.value(index), value, self.loc))
@@ -164,12 +177,12 @@ class _Function:
         self.body.append(fork)
         ends: list[ir.Jump] = []
         fork.truebr = self.start_block()
-        self.statements(statement.body)
+        self.inside(statement.body)
         if not self.is_ended():
             ends.append(self.jump())
         fork.falsebr = self.start_block()
         if statement.orelse:
-            self.statements(statement.orelse)
+            self.inside(statement.orelse)
             if not self.is_ended():
                 ends.append(self.jump())
             if not ends:
@@ -181,21 +194,30 @@ class _Function:
     def loop(self, statement: ast.For) -> None:
         assert isinstance(statement.target, ast.Name)
         counter = self.named(ir.Expr.getiter(value=self.value(statement.iter), loc=self.loc))
+        self.several.add(counter.name)  # what loops count by is on the stack (vectorize/loopinfo.py)
         entry = self.jump()
         entry.target = header = self.start_block()
         pair = self.named(ir.Expr.iternext(value=counter, loc=self.loc))
         index = self.named(ir.Expr.pair_first(value=pair, loc=self.loc))
+        self.several.add(index.name)
         fork = ir.Branch(self.named(ir.Expr.pair_second(value=pair, loc=self.loc)), 0, 0, self.loc)
         self.body.append(fork)
         fork.truebr = self.start_block()
-        self.assign(self.variable(statement.target.id), index)
         self.exits.append([])
-        self.statements(statement.body)
+        self.inside(statement.body, statement.target.id, index)
         if not self.is_ended():
             self.jump().target = header
         fork.falsebr = self.start_block()
         for each in self.exits.pop():
             each.target = self.here
+
+    def inside(self, body: list[ast.stmt], name: str = "", value: ir.Var | None = None) -> None:
+        """The statements of a loop or branch, whose first block has begun; a loop assigns its index before them."""
+        self.within = (*self.within, self.here)
+        if value is not None:
+            self.assign(name, value)
+        self.statements(body)
+        self.within = self.within[:-1]
 
     def start_block(self) -> int:
         self.here = len(self.blocks)
@@ -212,8 +234,14 @@ class _Function:
         self.body.append(made)
         return made
 
-    def assign(self, target: ir.Var, value: Any) -> None:
-        self.body.append(ir.Assign(value, target, self.loc))
+    def assign(self, name: str, value: Any) -> ir.Var:
+        if name not in self.variables:
+            self.variables[name] = self.scope.define(name, self.loc)
+            self.places[name] = self.within
+        else:
+            self.several.add(name)
+        self.body.append(ir.Assign(value, self.variables[name], self.loc))
+        return self.variables[name]
 
     # --- expressions --------------------------------------------------------------------------------------------------
 
@@ -224,19 +252,20 @@ class _Function:
 
     def named(self, made: ir.Expr | ir.Const | ir.Global) -> ir.Var:
         """A variable of its own for the value of an expression."""
-        target = self.variable(f"${self.temporaries}")
         self.temporaries += 1
-        self.assign(target, made)
-        return target
+        return self.assign(f"${self.temporaries}", made)
 
     def computed(self, node: ast.expr) -> ir.Expr | ir.Var:
         match node:
-            case ast.Name(id=name) if name in self.locals:
-                return self.variable(name)
-            case ast.Name(id=name):
-                if name not in self.names and name != "range":
-                    raise self.failure(node, f"the name {name!r} is not defined")
+            case ast.Name(id=name) if name in self.variables:
+                place = self.places[name]
+                if place != self.within[: len(place)]:
+                    self.several.add(name)
+                return self.variables[name]
+            case ast.Name(id=name) if name in self.names or name == "range":
                 return self.fact((name,), ir.Global(name, self.names.get(name, range), self.loc))
+            case ast.Name(id=name):
+                raise self.failure(node, f"the name {name!r} is not defined")
             case ast.Constant(value=bool() | int() | float() as value):
                 return self.literal(value)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
@@ -266,7 +295,8 @@ class _Function:
     def fact(self, key: tuple[str, ...], value: ir.Const | ir.Global) -> ir.Var:
         """The variable of the first block that holds a name of the language, or a literal."""
         if key not in self.known:
-            self.known[key] = target = self.variable("!" + " ".join(key))
+            name = "!" + " ".join(key)
+            self.known[key] = target = self.variables[name] = self.scope.define(name, self.loc)
             self.facts.append(ir.Assign(value, target, self.loc))
             self.meanings[target.name] = value
         return self.known[key]
@@ -276,11 +306,6 @@ class _Function:
         or a literal is read again."""
         known = self.meanings.get(made.name) if isinstance(made, ir.Var) else None
         return made if known is None else self.named(known)
-
-    def variable(self, name: str) -> ir.Var:
-        if name not in self.variables:
-            self.variables[name] = self.scope.define(name, self.loc)
-        return self.variables[name]
 
     def failure(self, node: ast.stmt | ast.expr, problem: str) -> CompileError:
         shown = ast.unparse(node).splitlines()[0]

@@ -29,7 +29,7 @@ from graphc.codegen.server.process import close_pipes, forget, start_process, ta
 from graphc.codegen.server.protocol import Request, read_message, write_message
 from graphc.errors import CompileError
 from graphc.options import options
-from graphc.startup.process import PROCESS
+from graphc.startup.process import PROCESS, collected_after
 
 __all__ = [
     "SERVER", "CompileServer", "Prototype", "Request", "compile_ahead", "compile_assembly",
@@ -92,7 +92,7 @@ def lower_source(
     if options.compile == "process" and SERVER.start():
         SERVER.lower(request, take)
         return
-    with SERVER.inline:
+    with SERVER.inline, collected_after():
         for number, module in enumerate(import_module("graphc.codegen.server.worker").lower_request(request)):
             take(number, module)
 
@@ -103,7 +103,7 @@ def compile_request(request: Request) -> bytes:
     if options.compile == "process" and SERVER.start():
         return SERVER.compile(request)
     # Not an import statement: a process that never compiles must not load numba.
-    with SERVER.inline:
+    with SERVER.inline, collected_after():
         return bytes(import_module("graphc.codegen.server.worker").compile_request(request))
 
 

@@ -29,7 +29,7 @@ IDLE_SECONDS = 120.0
 PATIENCE_SECONDS = 0.1
 """The time within which a process that was started ahead gets its first request; after it, the process warms up."""
 
-GARBAGE = 50_000
+GARBAGE = 200_000
 """The number of new objects before a garbage collection: most objects of a request live until its answer."""
 
 # Compiled while no request has come by then: the first compilation of a process takes twice as long as the next.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numba.core import ir
 
-from graphc.codegen.frontend.parse import definitions_of, function_ir
+from graphc.codegen.frontend.parse import definitions_of, parsed
 from graphc.errors import CompileError
 
 NAMES: dict[str, Any] = {"range": range, "bool": bool, "abs": abs, "most": max, "inf": float("inf")}
@@ -94,7 +94,7 @@ def both(text: str, n: int) -> None:
     exec(source, dict(NAMES), scope)
     ours, theirs = [5.0 - i for i in range(6)], [5.0 - i for i in range(6)]
     wanted = scope["f"](theirs, n)
-    found = run(function_ir(definitions_of(source)["f"], NAMES), [ours, n])
+    found = run(parsed(definitions_of(source)["f"], NAMES).ir, [ours, n])
     assert (repr(found), repr(ours)) == (repr(wanted), repr(theirs)), source
 
 
@@ -155,7 +155,7 @@ def test_random_statements(seed: int) -> None:
 )
 def test_what_no_kernel_has_is_refused(text: str, told: str) -> None:
     with pytest.raises(CompileError, match=told):
-        function_ir(definitions_of(f"def f(x, n):\n{text}")["f"], NAMES)
+        parsed(definitions_of(f"def f(x, n):\n{text}")["f"], NAMES)
 
 
 def test_a_text_that_does_not_parse_is_refused() -> None:

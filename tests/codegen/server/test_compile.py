@@ -951,7 +951,6 @@ def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.Mon
 INTERNALS = {
     "numba.core.typeinfer": ["TypeInferer"],
     "numba.core.lowering": ["Lower", "new_error_context"],
-    "numba.core.analysis": ["compute_cfg_from_blocks"],
     "numba.core.base": ["BaseContext"],
     "numba.core.typing.context": ["BaseContext"],
     "numba.core.typing.templates": ["Signature", "signature"],
@@ -1044,7 +1043,6 @@ SIGNATURES = [
     ("numba.core.typing.context", "BaseContext.can_convert", "self fromty toty"),
     ("numba.core.typing.context", "BaseContext.resolve_value_type", "self val"),
     ("numba.core.typing.context", "BaseContext.resolve_function_type", "self func args kws"),
-    ("numba.core.analysis", "compute_cfg_from_blocks", "blocks"),
     ("numba.core.lowering", "Lower.lower_block", "self block"),
     ("numba.core.lowering", "Lower.lower_inst", "self inst"),
     ("numba.core.lowering", "Lower.lower_binop", "self resty expr op"),
