@@ -246,6 +246,12 @@ def asked_length(size: Size) -> Size:
     return asked if number is None else int(number)
 
 
+def told(node: Node) -> bool | None:
+    """The truth of a value, which is a guard then; None where no arguments are at hand."""
+    found: bool | None = None if TRACE.values is None else TRACE.values.truth(node)
+    return found
+
+
 def fixed_size(size: Size) -> int | None:
     """A size as a number if the types or the notes so far say it: nothing is asked. None for an open one."""
     if not isinstance(size, Node):

@@ -30,7 +30,7 @@ from graphc.ir.node import FUNCTIONS, Node, constant_value, describe, literal
 from graphc.ir.source_lines import PACKAGE, TRACE, program_line
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.identity import checked
-from graphc.ops.questions import Number, found
+from graphc.ops.questions import Number, found, told
 from graphc.tensor import boundary, elementary
 from graphc.tensor.handles import UNKNOWN, known
 
@@ -150,7 +150,8 @@ def _extreme(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         takes = elementwise(relation, later, first) if isinstance(later, Node) or isinstance(first, Node) else None
         if takes is None or not is_open(takes):
             return function(first, later)
-        check_one_dtype(name, first, later)
+        if not have_one_dtype(first, later):
+            return of_two_dtypes(name, first, later, takes)
         made = elementwise("where", takes, later, first)
         return number(made) if is_number(first) and is_number(later) else made
 
@@ -172,23 +173,27 @@ def _extreme(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def check_one_dtype(name: str, first: Any, later: Any) -> None:
-    """Raise GraphTypeError where the dtype of the larger number depends on which one it is."""
+def have_one_dtype(first: Any, later: Any) -> bool:
+    """True if the larger of two numbers has one dtype, whichever it is."""
     numbers = [each for each in (first, later) if hasattr(each, "dtype") and not is_number(each)]
     typed = [each.type.dtype if isinstance(each, Node) else str(each.dtype) for each in numbers]
-    if not typed:
-        return
-    dtype = as_node(elementwise("add", first, later)).type.dtype
-    if any(each != dtype for each in typed):
-        told = " and ".join(
-            describe(each).partition(" (")[0] + f", {each.type.dtype}," if isinstance(each, Node) else repr(each)
-            for each in (first, later)
-        )
-        ufunc = {"max": "np.maximum", "min": "np.minimum"}[name]
-        raise GraphTypeError(
-            f"{name} of {told} has the dtype of the one that it is, which is not known while the function is traced; "
-            f"{ufunc}(a, b) has one dtype (at {program_line()})"
-        )
+    return not typed or set(typed) == {as_node(elementwise("add", first, later)).type.dtype}
+
+
+def of_two_dtypes(name: str, first: Any, later: Any, takes_later: Node) -> Any:
+    """The larger of two numbers that have different dtypes, where a call tells which one it is; else GraphTypeError."""
+    answer = told(takes_later)
+    if answer is not None:
+        return later if answer else first
+    both = " and ".join(
+        describe(each).partition(" (")[0] + f", {each.type.dtype}," if isinstance(each, Node) else repr(each)
+        for each in (first, later)
+    )
+    ufunc = {"max": "np.maximum", "min": "np.minimum"}[name]
+    raise GraphTypeError(
+        f"{name} of {both} has the dtype of the one that it is, which is not known while the function is traced; "
+        f"{ufunc}(a, b) has one dtype (at {program_line()})"
+    )
 
 
 # --- float and int ----------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ HASHED: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("place", range(len(HASHED)))
 def test_a_number_that_is_not_known_is_not_looked_up(place: int) -> None:
     with pytest.raises(GraphTypeError, match=rf"a dict, a set or a cache .*{LINE}"):
-        graphc.jit(HASHED[place])(np.ones(3))
+        graphc.jit(HASHED[place]).lower(np.ones(3))
 
 
 def test_what_is_traced_can_be_hashed_afterwards() -> None:

@@ -141,9 +141,26 @@ def dated(x: Any) -> Any:
     return x, count
 
 
+def counted(x: Any) -> Any:
+    """Dicts and sets find whole numbers and truths."""
+    found: dict[Any, Any] = {}
+    for place in np.floor(x).astype(int):
+        found[place] = found.get(place, 0) + 1
+    turned = {True: 1.0, False: -1.0}[x.sum() > 0]
+    return [found[key] * key for key in sorted(found)], turned * x, len({x.argmax(), x.argmin()})
+
+
+def spectrum(x: Any) -> Any:
+    """Real or complex, as the values say."""
+    found = np.roots(x)
+    return found, np.linalg.eigvals(np.array([[x[0], -1.0], [x[1], 0.5]])), np.abs(found[found.imag == 0]).sum()
+
+
 ASKING: list[tuple[Callable[..., Any], list[tuple[Any, ...]]]] = [
     (clipped, [(np.ones(4), 1.0), (np.ones(9), 1.0), (np.zeros(3), 1.0), (np.ones(2), 5.0), (np.ones(4), 9.0)]),
     (selected, [(np.array([1.0, -2, 3, 3]),), (np.array([2.0, -1, 1]),), (np.array([1.0, -2, 3, 3]),), (np.ones(2),)]),
+    (counted, [(np.array([1.5, 0.2, 1.1]),), (np.array([1.7, 0.3, 1.2]),), (np.array([-1.0, 0.5]),)]),
+    (spectrum, [(np.array([1.0, 0, 1]),), (np.array([1.0, -3, 2]),), (np.array([2.0, 0, 1]),)]),
     (dated, [(8.0,), (3.0,), (-8.0,), (0.5,)]),
 ]
 

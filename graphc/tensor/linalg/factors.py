@@ -13,7 +13,7 @@ from typing import Any
 from graphc.arrays.dtypes import is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Complex, Node, describe
+from graphc.ir.node import Complex, Node, describe, pair
 from graphc.ir.walk import as_size_node
 from graphc.ops import pairs, shape as layout
 from graphc.ops.derivative import overridden
@@ -23,6 +23,7 @@ from graphc.ops.linalg import factor, matrices
 from graphc.ops.linalg.complex_factors import factors
 from graphc.ops.linalg.derivatives import triangle
 from graphc.ops.linalg.products import matmul
+from graphc.ops.questions import told
 from graphc.ops.scalar import stop_gradient
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.creation import coordinates, eye
@@ -504,24 +505,33 @@ def eigvals_parts(a: Any) -> tuple[Node, Node]:
     return factor.eigvals(matrices_of("eigvals", a)[0])
 
 
-def _if_real(name: str, node: Node, wi: Node, parts: Sequence[Node]) -> list[Node]:
-    are_real = cast(all_of(elementwise("equal", wi, 0)), "int64")
-    message = f"{name} of {describe(node)}: it has complex eigenvalues, whose parts {name}_parts gives"
-    return [checked(part, (are_real,), message) for part in parts]
+def if_real(message: str, imaginary: Node, parts: Sequence[tuple[Node, Node]]) -> list[Node]:
+    """Tensors of real and imaginary parts where all of `imaginary` is 0: the real ones. Else complex ones where a call
+    of `jit` tells so; an error of the call, `message`, in graphs."""
+    are_real = all_of(elementwise("equal", imaginary, 0))
+    answer = told(are_real)
+    if answer is None:
+        return [checked(part, (cast(are_real, "int64"),), message) for part, _ in parts]
+    return [part if answer else pair(part, other) for part, other in parts]
+
+
+def _complex_eigenvalues(name: str, node: Node) -> str:
+    return f"{name} of {describe(node)}: it has complex eigenvalues, whose parts {name}_parts gives"
 
 
 def eig(a: Any) -> tuple[Node, Node]:
     """`(w, v)`: the eigenvalues of a square matrix and its eigenvectors, the columns, where all are real.
 
-    A call with a real matrix of complex eigenvalues is an error that names it: `eig_parts` gives real and imaginary
-    parts, and `eig` of `a.astype("complex128")` complex ones, without derivatives.
+    Of a real matrix with complex eigenvalues a call of `jit` gives complex ones. A function of variables raises an
+    error that names the matrix: `eig_parts` gives real and imaginary parts, and `eig` of `a.astype("complex128")`
+    complex ones, without derivatives.
     """
     if type(as_node(a)) is Complex:
         values, vectors = factors("eig", square_of("eig", a))
         return values, vectors
     (node,) = matrices_of("eig", a)
-    wr, wi, vr, _ = factor.eig(node)
-    w, v = _if_real("eig", node, wi, (wr, vr))
+    wr, wi, vr, vi = factor.eig(node)
+    w, v = if_real(_complex_eigenvalues("eig", node), wi, [(wr, wi), (vr, vi)])
     return w, v
 
 
@@ -531,7 +541,7 @@ def eigvals(a: Any) -> Node:
         return factors("eigvals", square_of("eigvals", a))[0]
     (node,) = matrices_of("eigvals", a)
     wr, wi = factor.eigvals(node)
-    return _if_real("eigvals", node, wi, (wr,))[0]
+    return if_real(_complex_eigenvalues("eigvals", node), wi, [(wr, wi)])[0]
 
 
 # --- singular values --------------------------------------------------------------------------------------------------

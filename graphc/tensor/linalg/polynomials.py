@@ -18,13 +18,13 @@ from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.identity import checked, with_elements
+from graphc.ops.identity import with_elements
 from graphc.ops.questions import asked_size
 from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.elementary import sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvals_parts, inv, matrices_of
+from graphc.tensor.linalg.factors import eigvals_parts, if_real, inv, matrices_of
 from graphc.tensor.linalg.functions import lstsq
 from graphc.tensor.linalg.structured import companion
 from graphc.tensor.products import matmul, outer
@@ -57,12 +57,12 @@ def roots_parts(p: Any) -> tuple[Node, Node]:
 
 
 def roots(p: Any) -> Node:
-    """The roots of a polynomial, where all are real. A call with one that has complex roots is an error that names it:
-    `roots_parts` gives real and imaginary parts."""
+    """The roots of a polynomial, where all are real. If some are complex, a call of `jit` gives complex ones; a
+    function of variables raises an error that names the polynomial: `roots_parts` gives real and imaginary parts."""
     node = as_node(p)
     real, imaginary = roots_parts(node)
-    are_real = cast(elementwise("equal", imaginary, 0).all(), "int64")
-    return checked(real, (are_real,), f"roots of {describe(node)}: it has complex roots, whose parts roots_parts gives")
+    message = f"roots of {describe(node)}: it has complex roots, whose parts roots_parts gives"
+    return if_real(message, imaginary, [(real, imaginary)])[0]
 
 
 def poly(seq_of_zeros: Any) -> Node:
