@@ -317,7 +317,6 @@ class Laws:
     zero: float | None = None
     inverse: str | None = None
     commutative: bool = False
-    associative: bool = False
     involution: bool = False
     idempotent: bool = False
 

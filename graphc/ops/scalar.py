@@ -298,11 +298,11 @@ _EXPONENTS = ((-4, 4), (0, 5))
 
 # fmt: off
 _binary("add", np.add, _by_dtype("_0 + _1", "_0 + _1", "logical_or(_0, _1)"), ANY, _same, _same, "Sum.",
-        laws=Laws(identity=0.0, commutative=True, associative=True))
+        laws=Laws(identity=0.0, commutative=True))
 _binary("sub", np.subtract, "_0 - _1", NO_BOOL, _same, lambda g, z, x, y: -g, "Difference.", laws=Laws(identity=0.0))
 _binary("mul", np.multiply, _by_dtype("_0 * _1", "_0 * _1", "logical_and(_0, _1)"), ANY,
         lambda g, z, x, y: g * y, lambda g, z, x, y: g * x, "Product.",
-        laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
+        laws=Laws(identity=1.0, zero=0.0, commutative=True))
 _binary("strong_mul", numerics.strong_multiply, _typed("_0 * select(_0 == {dtype}(0.0), {dtype}(1.0), _1)"), FLOAT,
         lambda g, z, x, y: strong_product(g, y), lambda g, z, x, y: strong_product(g, x),
         "Product of a cotangent and a derivative: 0 where the cotangent is 0, whatever the derivative is.", cost=3.0)
@@ -350,7 +350,7 @@ _binary("hypot", np.hypot, "hypot(_0, _1)", FLOAT, lambda g, z, x, y: _hypot_par
 
 # --- order and sign ---------------------------------------------------------------------------------------------------
 
-_ORDER = Laws(commutative=True, associative=True)
+_ORDER = Laws(commutative=True)
 _binary("maximum", numerics.maximum, "maximum(_0, _1)", ANY, *_GREATER,
         "The larger, 0.0 of zeros; NaN where either is.", laws=_ORDER)
 _binary("minimum", numerics.minimum, "minimum(_0, _1)", ANY, *_LESS,
@@ -511,11 +511,11 @@ _binary("less_equal", np.less_equal, "_0 <= _1", COMPARISON, None, None, "x <= y
 _binary("greater", np.greater, "_0 > _1", COMPARISON, None, None, "x > y.")
 _binary("greater_equal", np.greater_equal, "_0 >= _1", COMPARISON, None, None, "x >= y.")
 _binary("logical_and", np.logical_and, "logical_and(_0, _1)", LOGIC, None, None,
-        "Both; numbers count as true unless 0.", laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
+        "Both; numbers count as true unless 0.", laws=Laws(identity=1.0, zero=0.0, commutative=True))
 _binary("logical_or", np.logical_or, "logical_or(_0, _1)", LOGIC, None, None, "Either.",
-        laws=Laws(identity=0.0, zero=1.0, commutative=True, associative=True))
+        laws=Laws(identity=0.0, zero=1.0, commutative=True))
 _binary("logical_xor", np.logical_xor, "logical_xor(_0, _1)", LOGIC, None, None, "Exactly one.",
-        laws=Laws(identity=0.0, commutative=True, associative=True))
+        laws=Laws(identity=0.0, commutative=True))
 _unary("logical_not", np.logical_not, "logical_not(_0)", LOGIC, None, "Not.", laws=Laws(involution=True))
 _unary("isnan", np.isnan, "isnan(_0)", COMPARISON, None, "True where x is NaN.")
 _unary("isinf", np.isinf, "isinf(_0)", COMPARISON, None, "True where x is an infinity.")
@@ -525,11 +525,11 @@ _unary("isfinite", np.isfinite, "isfinite(_0)", COMPARISON, None, "True where x 
 
 _SHIFTS = ((-100, 100), (0, 7))
 _binary("bitwise_and", np.bitwise_and, "_0 & _1", BITS, None, None, "Bits set in both; `and` of bools.",
-        laws=Laws(zero=0.0, commutative=True, associative=True))
+        laws=Laws(zero=0.0, commutative=True))
 _binary("bitwise_or", np.bitwise_or, "_0 | _1", BITS, None, None, "Bits set in either; `or` of bools.",
-        laws=Laws(identity=0.0, commutative=True, associative=True))
+        laws=Laws(identity=0.0, commutative=True))
 _binary("bitwise_xor", np.bitwise_xor, "_0 ^ _1", BITS, None, None, "Bits set in exactly one.",
-        laws=Laws(identity=0.0, commutative=True, associative=True))
+        laws=Laws(identity=0.0, commutative=True))
 _unary("invert", np.invert, _by_dtype("~_0", "~_0", "logical_not(_0)"), BITS, None, "All bits flipped; `not` of bools.",
        laws=Laws(involution=True))
 _binary("left_shift", np.left_shift, "shift_left(_0, _1)", SHIFT, None, None, "Bits moved up; 0 beyond the width.",
@@ -537,7 +537,7 @@ _binary("left_shift", np.left_shift, "shift_left(_0, _1)", SHIFT, None, None, "B
 _binary("right_shift", np.right_shift, "shift_right(_0, _1)", SHIFT, None, None, "Bits moved down; the sign stays.",
         laws=Laws(identity=0.0), integers=_SHIFTS)
 _binary("gcd", np.gcd, "gcd(_0, _1)", INTEGER, None, None, "Greatest common divisor.",
-        laws=Laws(commutative=True, associative=True), cost=60.0)
+        laws=Laws(commutative=True), cost=60.0)
 _binary("lcm", np.lcm, "lcm(_0, _1)", INTEGER, None, None, "Least common multiple.", laws=_SYMMETRIC, cost=80.0)
 
 # Random bits: uniform, and independent for each counter and key.

@@ -20,7 +20,7 @@ from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.shape import iota
 from graphc.scipy.named import as_float, offer
-from graphc.startup.hooks import nearest
+from graphc.startup.hooks import lazily, nearest
 from graphc.tensor import forms, spectra
 from graphc.tensor.shaping import as_axis, as_size, normalise_axis
 
@@ -192,10 +192,7 @@ _INSTEAD = {
 
 
 if not TYPE_CHECKING:  # which know the names
-
-    def __getattr__(name: str) -> Any:
-        why = _INSTEAD.get(name) or nearest(name, __all__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why and ': '}{why}")
+    __getattr__ = lazily(__name__, {}, lambda name: _INSTEAD.get(name) or nearest(name, __all__))
 
 
 offer(globals())

@@ -22,7 +22,7 @@ from graphc.ir.node import Node, describe
 from graphc.lax import scan
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.named import offer
-from graphc.startup.hooks import nearest
+from graphc.startup.hooks import lazily, nearest
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.creation import arange, eye, zeros_like
 from graphc.tensor.elementary import abs, conj, maximum, where
@@ -403,10 +403,7 @@ _INSTEAD = {
 
 
 if not TYPE_CHECKING:  # which know the names
-
-    def __getattr__(name: str) -> Any:
-        why = _INSTEAD.get(name) or nearest(name, __all__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why and ': '}{why}")
+    __getattr__ = lazily(__name__, {}, lambda name: _INSTEAD.get(name) or nearest(name, __all__))
 
 
 offer(globals())

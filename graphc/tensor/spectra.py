@@ -146,7 +146,8 @@ def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
     return _complex("ifft", _operand("ifft", a), n, axis, norm, True)
 
 
-def _half(size: Size) -> Size:
+def half_length(size: Size) -> Size:
+    """The number of frequencies of a real transform."""
     return sizes.add(sizes.floor_divide(size, 2), 1)
 
 
@@ -163,7 +164,7 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Node:
     node = _as_complex(_operand("irfft", a))
     axis = normalise_axis(axis, node.ndim, "irfft")
     count = _length("irfft", n, sizes.multiply(sizes.add(node.type.shape[axis], -1), 2))
-    held = fitted(node, axis, _half(count))
+    held = fitted(node, axis, half_length(count))
     return _divided("irfft", real_values(parts_of(held), axis, count), count, norm, True)
 
 

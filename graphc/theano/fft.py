@@ -18,7 +18,7 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.ops.lines import backward, fourier
 from graphc.tensor.elementary import sqrt
 from graphc.tensor.shaping import specify_shape
-from graphc.tensor.spectra import along, fitted, half_spectrum, real_values
+from graphc.tensor.spectra import along, fitted, half_length, half_spectrum, real_values
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
@@ -79,7 +79,7 @@ class IRFFTOp(_Transform):
         """The last axis goes last."""
         last = a.ndim - 2
         a = specify_shape(a, (*[None] * (a.ndim - 1), 2))
-        for axis, size in enumerate((*s[:-1], _half(s[-1])), 1):
+        for axis, size in enumerate((*s[:-1], half_length(s[-1])), 1):
             a = fitted(a, axis, size)
         for axis in range(1, last):
             a = along(a, axis, backward)
@@ -88,10 +88,6 @@ class IRFFTOp(_Transform):
 
 rfft_op = RFFTOp()
 irfft_op = IRFFTOp()
-
-
-def _half(size: Size) -> Size:
-    return sizes.add(sizes.floor_divide(size, 2), 1)
 
 
 def rfft(inp: Any, norm: str | None = None) -> Node:

@@ -471,7 +471,6 @@ def test_laws_hold_on_samples(name: str) -> None:
 
         x, *rest = draw(name, dtype)
         y = rest[0] if rest else x
-        z = np.roll(y, 1)
         same = np.testing.assert_allclose
         if laws.identity is not None and not (dtype == "bool" and name in ("maximum", "minimum")):
             same(f(x, np.full_like(x, laws.identity)), x)
@@ -479,8 +478,6 @@ def test_laws_hold_on_samples(name: str) -> None:
             same(f(x, np.full_like(x, laws.zero)), np.full_like(x, laws.zero))
         if laws.commutative:
             same(f(x, y), f(y, x))
-        if laws.associative:
-            same(f(f(x, y), z), f(x, f(y, z)), rtol=1e-9)
         if laws.involution and not (name == "reciprocal" and dtype == "int64"):
             same(f(f(x)), x)
         if laws.idempotent:

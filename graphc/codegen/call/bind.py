@@ -201,12 +201,12 @@ def bind(
     own += [0 if class_ is None else id(class_) for class_ in (keywords.numbers or (None,) * inputs)]
     fields = {
         **_process_fields(),
-        "busy": _address(busy),
+        "busy": address_of(busy),
         "arena": id(arena),
         "refuse": id(refuse),
         "fail": 0 if fail is None else id(fail),
-        "arguments": 0 if keywords.arguments is None else _address(keywords.arguments.words),
-        "results": 0 if keywords.results is None else _address(keywords.results.words),
+        "arguments": 0 if keywords.arguments is None else address_of(keywords.arguments.words),
+        "results": 0 if keywords.results is None else address_of(keywords.results.words),
         "exact": keywords.exact,
         "scalars": keywords.scalars,
         "tuples": keywords.tuples,
@@ -215,8 +215,8 @@ def bind(
         "contended": 0,
     }
     if locking is not None:
-        own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
-        fields["activity"] = _address(locks.CLOSED if locking.always else locks.activity)
+        own += [address_of(locks.CLOSED if locking.always else words) for words in locking.words]
+        fields["activity"] = address_of(locks.CLOSED if locking.always else locks.activity)
         fields["contended"] = id(locking.contended)
     if keywords.scalars:
         fields |= {"made": id(ndarray if keywords.own else np.ndarray), "made of own": id(ndarray)}
@@ -231,7 +231,7 @@ def bind(
     new_function = ctypes.pythonapi["PyCFunction_NewEx"]
     new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new_function.restype = ctypes.py_object
-    function: BuiltinFunctionType = new_function(_address(definition), binding, None)
+    function: BuiltinFunctionType = new_function(address_of(definition), binding, None)
     return function
 
 
@@ -279,7 +279,8 @@ def _array_api() -> int:
     return table
 
 
-def _address(array: AnyArray) -> int:
+def address_of(array: AnyArray) -> int:
+    """The address of the elements of an array."""
     address: int = array.__array_interface__["data"][0]
     return address
 
@@ -303,7 +304,7 @@ def measure_sizes(library: Library, signature: Signature, operands: Sequence[Any
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
     slots = np.zeros(signature.extents, np.int64)
     types = [ctypes.c_void_p] * len(operands) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]
-    code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*map(_address, operands), *dims, _address(slots))
+    code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*map(address_of, operands), *dims, address_of(slots))
     return None if code else slots.tolist()
 
 

@@ -158,7 +158,7 @@ class CFunction:
         """The parameters behind an array's address: its sizes, then the strides where it has some."""
         size, stride = SIZE_OF[of.role], STRIDE_OF[of.role]
         is_strided = (of.role, of.number) in self.strided
-        asked = [*((f"{of.name}_{axis}", size, axis) for axis in _unknown(array))]
+        asked = [*((f"{of.name}_{axis}", size, axis) for axis in array.unknown)]
         asked += [(f"{of.name}_stride_{axis}", stride, axis) for axis in range(len(array.shape) * is_strided)]
         return [Parameter(_fresh(name, taken), "int64_t", role, of.number, axis) for name, role, axis in asked]
 
@@ -200,7 +200,7 @@ class CFunction:
                 continue
             offset = -(-offset // 8) * 8
             made.append(Field(name, f"{'' if number in self.updated else 'const '}{kind} *", "data", offset, number))
-            for axis in _unknown(array):
+            for axis in array.unknown:
                 offset += 8
                 made.append(Field(_fresh(f"{name}_{axis}", taken), "int64_t", "size", offset, number, axis))
             offset += 8
@@ -219,10 +219,6 @@ class CFunction:
 SIZE_OF: Mapping[str, Role] = {"data": "size", "result": "result size"}
 STRIDE_OF: Mapping[str, Role] = {"data": "stride", "result": "result stride"}
 """The roles of the numbers of arrays."""
-
-
-def _unknown(array: Array) -> list[int]:
-    return [axis for axis, size in enumerate(array.shape) if size is None]
 
 
 def _taken(function: CFunction) -> set[str]:

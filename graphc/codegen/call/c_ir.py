@@ -338,7 +338,7 @@ class Call:
         """The address of a result, whose memory was checked."""
         given, shape = self.given, self.shapes[number]
         at = self.filled(given["result", number, 0], self.lengths[number])
-        wrong = [given["result size", number, axis] != shape[axis] for axis in _unknown(array)]
+        wrong = [given["result size", number, axis] != shape[axis] for axis in array.unknown]
         self.fail("RESULT_SIZE", wrong)
         is_strided = ("result", number) in self.function.strided
         span = self.strided_span("result", number, at, shape, array) if is_strided else None
@@ -402,10 +402,6 @@ def _load(state: Ptr, field: Field) -> I64:
 
 def _dims(array: Array, size: Any) -> list[I64 | int]:
     return [size(axis) if known is None else known for axis, known in enumerate(array.shape)]
-
-
-def _unknown(array: Array) -> list[int]:
-    return [axis for axis, size in enumerate(array.shape) if size is None]
 
 
 def _count(dims: Sequence[I64 | int]) -> Any:

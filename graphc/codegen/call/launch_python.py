@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.call.bind import Library
+from graphc.codegen.call.bind import Library, address_of
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of, result_shapes
 from graphc.codegen.link.image import mprotect
 from graphc.codegen.llvm.module import POISON
@@ -134,7 +134,9 @@ def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[
             copies = [guarded(array, placement) for array in (*arrays, slots)]
             pointers, last = copies[:-1], copies[-1]
             fill(last, POISON)
-            code = _native(library.sizes, len(pointers), len(dims), 1)(*map(_address, pointers), *dims, _address(last))
+            code = _native(library.sizes, len(pointers), len(dims), 1)(
+                *map(address_of, pointers), *dims, address_of(last)
+            )
             slots[:] = last
         return code
 
@@ -146,7 +148,7 @@ def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[
             copies = [guarded(array, placement) for array in args[:count]]
             for array in copies[len(operands) :]:
                 fill(array, word)
-            code: int = function(*map(_address, copies), *args[count:])
+            code: int = function(*map(address_of, copies), *args[count:])
             if code:
                 return code
             runs.append([copies[number] for number in results])
@@ -190,8 +192,3 @@ def guarded(array: AnyArray, placement: Placement) -> AnyArray:
 def _native(address: int, pointers: int, dims: int, more: int) -> Callable[..., int]:
     types = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * dims + [ctypes.c_void_p] * more
     return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(address)  # raises what the function has left
-
-
-def _address(array: AnyArray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

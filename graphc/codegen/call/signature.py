@@ -49,6 +49,11 @@ class Array:
     written: bool = False
     replaces: int | None = None
 
+    @property
+    def unknown(self) -> list[int]:
+        """The axes whose sizes are known at the call only."""
+        return [axis for axis, size in enumerate(self.shape) if size is None]
+
 
 @record()
 class Temp:

@@ -242,24 +242,24 @@ def inverse_gamma(k: Number, share: Number, rest: Number, is_upper: bool) -> Num
     return x
 
 
-def gammaincinv(k: Number, p: Number) -> Number:
-    if isnan(k) or isnan(p) or k < 0.0 or p < 0.0 or p > 1.0:
+def inverse_incomplete_gamma(k: Number, share: Number, is_upper: bool) -> Number:
+    """x where Q, where is_upper, or P is `share`."""
+    if isnan(k) or isnan(share) or k < 0.0 or share < 0.0 or share > 1.0:
         return nan
-    if not (p > 0.0 and p < 1.0):
-        return 0.0 if p == 0.0 else inf
+    if not (share > 0.0 and share < 1.0):
+        return 0.0 if (share == 1.0) == is_upper else inf
     if k == 0.0 or isinf(k):
         return nan
-    return inverse_gamma(k, p, 1.0 - p, False) if p <= 0.5 else inverse_gamma(k, 1.0 - p, p, True)
+    rest = 1.0 - share
+    return inverse_gamma(k, share, rest, is_upper) if share <= 0.5 else inverse_gamma(k, rest, share, not is_upper)
+
+
+def gammaincinv(k: Number, p: Number) -> Number:
+    return inverse_incomplete_gamma(k, p, False)
 
 
 def gammainccinv(k: Number, q: Number) -> Number:
-    if isnan(k) or isnan(q) or k < 0.0 or q < 0.0 or q > 1.0:
-        return nan
-    if not (q > 0.0 and q < 1.0):
-        return 0.0 if q == 1.0 else inf
-    if k == 0.0 or isinf(k):
-        return nan
-    return inverse_gamma(k, q, 1.0 - q, True) if q <= 0.5 else inverse_gamma(k, 1.0 - q, q, False)
+    return inverse_incomplete_gamma(k, q, True)
 
 
 # --- the incomplete beta function -------------------------------------------------------------------------------------

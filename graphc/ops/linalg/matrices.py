@@ -251,8 +251,9 @@ define_op(
 )
 
 
-def _spread(cotangent: Node) -> Node:
-    return shapes.expand(cotangent, (cotangent.ndim, cotangent.ndim + 1))
+def spread(scalars: Node) -> Node:
+    """One number for each matrix, to be multiplied with it."""
+    return shapes.expand(scalars, (scalars.ndim, scalars.ndim + 1))
 
 
 def det(a: Node) -> Node:
@@ -293,13 +294,13 @@ def _determinant(
 _determinant(
     "det",
     np.linalg.det,
-    lambda node, cotangent: (_spread(cotangent) * cofactors(node.args[0]),),
+    lambda node, cotangent: (spread(cotangent) * cofactors(node.args[0]),),
     "The determinant.",
 )
 _determinant(
     "logabsdet",
     lambda a: np.linalg.slogdet(a)[1],
-    lambda node, cotangent: (_spread(cotangent) * shapes.transpose(inverse(node.args[0], "nan")),),
+    lambda node, cotangent: (spread(cotangent) * shapes.transpose(inverse(node.args[0], "nan")),),
     "The logarithm of the determinant's magnitude.",
 )
 

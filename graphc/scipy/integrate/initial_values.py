@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from graphc.arrays.dtypes import is_float
 from graphc.control.functional import while_loop
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, RankError
@@ -32,7 +31,6 @@ from graphc.ir.node import Node
 from graphc.ir.source_lines import program_line
 from graphc.lax.solving import custom_root
 from graphc.ops.elementwise import as_node, cast
-from graphc.options import options
 from graphc.scipy.integrate.steps import (
     DOP853,
     RK23,
@@ -47,6 +45,7 @@ from graphc.scipy.integrate.steps import (
     integrate,
 )
 from graphc.scipy.named import Result
+from graphc.scipy.optimize.equations import as_float
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import nodes_in, run
 from graphc.tree import ravel_pytree
@@ -73,7 +72,7 @@ class State:
     def __init__(self, tree: Any) -> None:
         if isinstance(tree, list) and not any(isinstance(leaf, dict) for leaf in tree):
             tree = as_node(tree)
-        self.tree = map_leaves(_as_float, tree)
+        self.tree = map_leaves(as_float, tree)
         self.vector, self.restore = ravel_pytree(self.tree)
         self.vector = as_node(self.vector)
 
@@ -128,11 +127,6 @@ class State:
             parts.append(T.moveaxis(part, 0, -1) if last else part)
             begin = end
         return like(self.tree, parts)
-
-
-def _as_float(leaf: Any) -> Node:
-    node = as_node(leaf)
-    return node if is_float(node.type.dtype) else cast(node, options.floatX)
 
 
 def method_of(name: Any) -> Method:
@@ -191,7 +185,7 @@ def solve_ivp(
     extra = () if args is None else tuple(args)
     if not isinstance(t_span, Node) and len(t_span) != 2:
         raise GraphValueError(f"solve_ivp: t_span has the first and the last time, not {len(t_span)} numbers")
-    begin, end = (_as_float(t_span[place]) for place in range(2))
+    begin, end = (as_float(t_span[place]) for place in range(2))
     for time in (begin, end):
         if time.ndim:
             raise RankError(f"a time is a number, not an array of type {time.type}")
@@ -235,7 +229,7 @@ def _all_steps(path: Path, begin: Node, vector: Node, end: tuple[Node, Node]) ->
 
 def _at_times(path: Path, t_eval: Any, ends: tuple[Node, Node]) -> tuple[Node, Node]:
     """Return the times that are asked for, held to the span, and the states there."""
-    times = _as_float(t_eval)
+    times = as_float(t_eval)
     if times.ndim != 1:
         raise RankError(f"solve_ivp: t_eval is a vector of times, not an array of type {times.type}")
     inside = T.all((times >= T.minimum(*ends)) & (times <= T.maximum(*ends)))
@@ -266,7 +260,7 @@ def odeint(
         >>> odeint(lambda y, t: -y, 1.0, np.array([0.0, 1.0]))
         array([1.        , 0.36787944])
     """
-    times, state = _as_float(t), State(y0)
+    times, state = as_float(t), State(y0)
     if times.ndim != 1:
         raise RankError(f"odeint: t is a vector of times, not an array of type {times.type}")
     if len(more) == 1 and isinstance(more[0], tuple) and _takes(func, 2 + len(more[0])):

@@ -24,6 +24,7 @@ from graphc.ops import pairs, shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import factor, matrices
+from graphc.ops.linalg.matrices import spread
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
@@ -42,11 +43,6 @@ __all__ = [
 
 def _identity(a: Node) -> Node:
     return eye(as_size_node(a.type.shape[-1]), dtype=a.type.dtype)
-
-
-def _wide(scalars: Node) -> Node:
-    """One number for each matrix, to be multiplied with it."""
-    return layout.expand(scalars, (scalars.ndim, scalars.ndim + 1))
 
 
 def _matrix(a: Node, axis: int) -> Node:
@@ -114,7 +110,7 @@ def expm(a: Any) -> Node:
     size = maximum(_matrix(fourth, -2) ** 0.25, _matrix(matmul(fourth, second), -2) ** (1 / 6))
     times = ceil(log2(size / LARGEST[node.type.dtype]))
     count = cast(where(isfinite(times), maximum(times, 0.0), 0.0), "int64")
-    a1 = node * _wide(cast(exp(cast(-count, "float64") * math.log(2.0)), node.type.dtype))
+    a1 = node * spread(cast(exp(cast(-count, "float64") * math.log(2.0)), node.type.dtype))
     a2 = matmul(a1, a1)
     a4 = matmul(a2, a2)
     a6 = matmul(a4, a2)
@@ -129,7 +125,7 @@ def expm(a: Any) -> Node:
         return alone
 
     def squared(step: Node, x: Node) -> Node:
-        return where(_wide(step < count), matmul(x, x), x)
+        return where(spread(step < count), matmul(x, x), x)
 
     most = concatenate([flatten(count), layout.zeros("int64", (1,))]).max()
     found: Node = fori_loop(0, most, squared, first)
@@ -201,7 +197,7 @@ def _newton_root(a: Node) -> Node:
         step, x, m = carry
         inverse = matrices.inverse(m, "nan")
         scale = exp(matrices.logabsdet(m) * (-0.5) / count)
-        scale = _wide(where(away(m) < 0.01, literal(1, a.type.dtype), scale))
+        scale = spread(where(away(m) < 0.01, literal(1, a.type.dtype), scale))
         upward, downward = scale * scale, 1.0 / (scale * scale)
         after = (one + (m * upward + inverse * downward) * 0.5) * 0.5
         return step + 1, matmul(x, one + inverse * downward) * scale * 0.5, after
@@ -209,7 +205,7 @@ def _newton_root(a: Node) -> Node:
     _, found, _ = while_loop(goes_on, newton, (literal(0, "int64"), a, a))
     rest = matmul(found, found) - a
     good = _matrix(rest, -2) <= _matrix(a, -2) * (count * math.sqrt(unit))
-    return where(_wide(good), found, literal(np.nan, a.type.dtype))
+    return where(spread(good), found, literal(np.nan, a.type.dtype))
 
 
 def _is_symmetric(a: Node) -> Node:
