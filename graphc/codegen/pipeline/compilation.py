@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from platform import machine
 from types import ModuleType
@@ -224,8 +225,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker = threading.Thread(target=compile_beside)
     try:
         worker.start()  # an interrupt in here finds the worker waiting for modules
-        entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
-        entry = emit_here(Module(entry_point, is_straight=True, is_rare=True, in_registers=True), ENTRY_OPT)
+        entry = entry_object(entry_ir(program.signature, whole=False, poison=options.poison != "off"), options.target)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
@@ -240,6 +240,13 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     if problems:
         raise problems[0]
     return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())
+
+
+@lru_cache(maxsize=256)
+def entry_object(ir: str, target: str) -> bytes:
+    """The object of an entry point, compiled in this process. Its IR follows from the signature alone, so that
+    functions with equal ones, and the variants of a traced function, share it."""
+    return emit_here(Module(ir, is_straight=True, is_rare=True, in_registers=True), ENTRY_OPT)
 
 
 def vecmath() -> ModuleType:
