@@ -27,6 +27,11 @@ BASE = frozenset("64bit cmov cx8 fxsr mmx sse sse2 x87".split())
 """The features of the first x86-64."""
 
 
+LONG_VECTORS = "evex512"
+"""A feature of every processor with AVX-512, which LLVM has a name for up to version 20: without it vectors of 64 bytes
+are no longer one register."""
+
+
 @cache
 def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
     """Return LLVM's name of a target, the features that its code has, and what LLVM is told of features.
@@ -44,7 +49,8 @@ def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
     if not PROCESS.is_foreign:
         check_target(target)
     named = NAMED[target]
-    return target, named, ",".join(f"-{name}" for name in sorted(own) if name not in named | BASE)
+    kept = named | BASE | ({LONG_VECTORS} if "avx512f" in named else set())
+    return target, named, ",".join(f"-{name}" for name in sorted(own) if name not in kept)
 
 
 def triple() -> str:
