@@ -28,6 +28,7 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Complex, Node, Size, describe
 from graphc.ir.pairs import is_pair
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.startup.hooks import telling
 from graphc.tensor.joining import concatenate
 from graphc.tensor.shaping import reshape
 from graphc.trees import REGISTERED, Registered, Shield
@@ -563,3 +564,6 @@ def any_tensor(values: Any) -> bool:
 
 
 explain_all(globals())
+
+
+__getattr__ = telling(__name__, "reduce_", "static")

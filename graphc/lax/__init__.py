@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from graphc.lax.slices import *  # noqa: F403
     from graphc.lax.solving import *  # noqa: F403
     from graphc.lax.windows import *  # noqa: F403
+    from graphc.scipy.special.composed import zeta as zeta
     from graphc.tracing import stop_gradient as stop_gradient
 
 LAZY = {
@@ -47,7 +48,8 @@ LAZY = {
         broadcast_in_dim broadcast_shapes broadcast_to_rank broadcasted_iota collapse concatenate
         convert_element_type cumlogsumexp cummax cummin cumprod cumsum dot dot_general empty expand_dims full
         full_like iota optimization_barrier reduce reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum
-        reduce_xor reshape rev sort sort_key_val split squeeze top_k transpose
+        reduce_xor reshape rev sort sort_key_val split squeeze stack tile top_k
+        transpose unstack
     """,
     "elements": """
         RoundingMethod abs acos acosh add asin asinh atan atan2 atanh batch_matmul bessel_i0e bessel_i1e betainc
@@ -63,6 +65,7 @@ LAZY = {
         slice slice_in_dim
     """,
     "solving": "custom_linear_solve custom_root",
+    "graphc.scipy.special.composed": "zeta",
     "graphc.tracing": "stop_gradient",
     "windows": """
         ConvDimensionNumbers conv conv_dimension_numbers conv_general_dilated conv_transpose
@@ -89,14 +92,33 @@ INSTEAD = {
     "igamma_grad_a": "graphc.grad of lax.igamma by its first argument is this derivative",
     "linalg": "graphc.tensor.linalg and graphc.numpy.linalg have factorisations and solvers",
     **dict.fromkeys(("ragged_dot", "ragged_dot_general"), "lax.scan over the groups of rows computes it"),
+    **dict.fromkeys(
+        "AccuracyMode DotAlgorithm DotAlgorithmPreset PrecisionLike Tolerance".split(),
+        "graphc computes in the dtype of the operands, and has no settings of accuracy",
+    ),
+    "broadcast_like": "jnp.broadcast_to(x, y.shape) does the same",
+    **dict.fromkeys(
+        "ConvGeneralDilatedDimensionNumbers conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
+        "conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple shape_as_value".split(),
+        "it infers shapes for JAX itself: graphc.eval_shape gives the shape of a result",
+    ),
+    **dict.fromkeys(("dce_sink", "stage"), "it serves JAX's own compiler, of which graphc has no counterpart"),
+    "dtype": "x.dtype is the dtype of x",
+    "FftType": "graphc.numpy.fft has the transforms of numpy.fft",
+    "mulhi": "graphc has no integers of 128 bits; lax.mul gives the lower 64",
+    "RandomAlgorithm": RANDOM,
+    **dict.fromkeys(
+        ("RaggedDotDimensionNumbers", "scaled_dot"), "jnp.einsum and lax.dot_general have products of parts and scales"
+    ),
     "reduce_precision": "graphc has no op that rounds to fewer bits; cast to float32 and back",
-    "zeta": "graphc has not the Hurwitz zeta function; lax.polygamma(n, x) is (-1)**(n + 1) n! zeta(n + 1, x)",
 }
 """Functions of `jax.lax` that do not exist here, with the reason and what to use instead."""
 
 
 def _missing(name: str) -> str:
     """Return the reason why there is no such name, where it is known."""
+    if name.endswith("_p"):
+        return "primitives are parts of JAX's compiler: graphc.op makes an op of a Python function"
     return INSTEAD.get(
         name, "dir(lax) lists what it has; graphc.numpy and graphc.tensor have other functions of arrays"
     )

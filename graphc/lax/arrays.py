@@ -28,6 +28,7 @@ from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import set_subtensor
 from graphc.options import options
+from graphc.tensor import arranging, joining
 from graphc.tensor.reductions import running_extreme
 from graphc.tensor.shaping import as_size, normalise_axes, normalise_axis
 from graphc.trees import leaves, like, structure
@@ -262,6 +263,34 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list[Node]:
         found.append(node[(slice(None),) * place + (slice(begin, end),)])
         begin = end
     return found
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Node:
+    """Return the operands along a new axis.
+
+    >>> lax.stack([np.zeros(2), np.ones(2)], axis=1)
+    array([[0., 1.],
+           [0., 1.]])
+    """
+    return joining.stack([as_node(each) for each in arrays], axis=axis)
+
+
+def unstack(array: Any, axis: int = 0) -> list[Node]:
+    """Return the parts along an axis of known size, which they have not.
+
+    >>> lax.unstack(np.array([[1, 2], [3, 4]]), axis=1)
+    [array([1, 3]), array([2, 4])]
+    """
+    return list(arranging.unstack(array, axis))
+
+
+def tile(array: Any, reps: Sequence[Any]) -> Node:
+    """Return the array, one after the other: as often along each axis as `reps` says.
+
+    >>> lax.tile(np.array([1, 2]), (2,))
+    array([1, 2, 1, 2])
+    """
+    return joining.tile(array, tuple(reps))
 
 
 def optimization_barrier(operand: Any) -> Any:

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.arrays.array import ndarray as ndarray
+from graphc.arrays.dtypes import NUMPY_DTYPES
 from graphc.ir.call_errors import explain_all, explained
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
-from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of
+from graphc.numpy.named import Indexed, ScalarClass, Ufunc, function_for, instead_of, scalar_class
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.startup.hooks import nearest
 from graphc.tensor import creations, selecting
@@ -100,11 +101,19 @@ equal = Ufunc("equal", np.equal, compared("equal", "x1 == x2; NaN equals nothing
 not_equal = Ufunc("not_equal", np.not_equal, compared("not_equal", "x1 != x2; NaN differs from all."))
 
 OLD = {
-    "Inf": "inf", "Infinity": "inf", "NaN": "nan", "alltrue": "all", "bool8": "bool_", "cumproduct": "cumprod",
+    "Inf": "inf", "Infinity": "inf", "NaN": "nan", "alltrue": "all", "bool8": "bool_", "complex_": "complex128",
+    "cumproduct": "cumprod",
     "float_": "float64", "in1d": "isin", "infty": "inf", "product": "prod", "round_": "round", "row_stack": "vstack",
     "sometrue": "any", "trapz": "trapezoid",
 }  # fmt: skip
 """Names of NumPy 1 that NumPy 2 has not, and the names that are left."""
+SCALARS: dict[type, ScalarClass | None] = {dtype.type: None for dtype in NUMPY_DTYPES.values()}
+"""NumPy's types of scalars that are dtypes of tensors, with those of this module, once they are asked for."""
+NARROW = set(
+    "bfloat16 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+    "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu int1 int2 int4 uint1 uint2 uint4".split()
+)
+"""Dtypes of JAX's that NumPy has not."""
 AS_IT_IS = {"frompyfunc", "iterable", "printoptions"}
 """Functions of NumPy's that take no arrays, or ask tensors as they ask arrays."""
 
@@ -131,12 +140,17 @@ if not TYPE_CHECKING:  # which know the names
         if name == "__array_namespace_info__":
             return np.__array_namespace_info__
         if (name[0] != "_" or name == "__version__") and hasattr(np, name):
-            found = globals()[name] = getattr(np, name)
+            found = getattr(np, name)
+            if isinstance(found, type) and found in SCALARS:
+                found = SCALARS[found] = SCALARS[found] or scalar_class(found, array)
+            globals()[name] = found
             return found
         if name in OLD:
             found = globals()[name] = getattr(sys.modules[__name__], OLD[name])
             return found
-        near = nearest(name, __all__)
+        if name == "ComplexWarning":
+            return np.exceptions.ComplexWarning
+        near = nearest(name, __all__) if name not in NARROW else "NumPy has no such dtype"
         raise AttributeError(f"module 'graphc.numpy' has no attribute {name!r}{near and '; '}{near}")
 
 

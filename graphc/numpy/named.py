@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from graphc.ir.at_once import at_once, is_plain, public
-from graphc.ir.node import Node
+from graphc.ir.node import FUNCTIONS, Node
 from graphc.ir.source_lines import TRACE, by_program
 from graphc.numpy.extended import extended, without_jaxs
 from graphc.ops.elementwise import as_node
@@ -220,3 +220,40 @@ class Indexed:
 
     def __repr__(self) -> str:
         return repr(self.ours)
+
+
+class ScalarClass(type):
+    """The class of `jnp.float32` and kin: NumPy's types of scalars, which convert tensors too.
+
+    jnp.float32(x)         a tensor of float32, where x is a tensor or a list with one; else np.float32(x)
+    x.astype(jnp.float32)  as with np.float32, to which it is equal
+    """
+
+    of: type[np.generic]
+    convert: Callable[..., Any]
+
+    def __call__(cls, /, *args: Any) -> Any:
+        has_tensors = any(isinstance(leaf, Node) for leaf in leaves(args))
+        return cls.convert(*args, dtype=cls.of) if has_tensors else public(cls.of(*args))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        traced = TRACE.depth and isinstance(instance, Node)
+        return issubclass(FUNCTIONS["class_of"](instance) if traced else type(instance), cls.of)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.of)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.of == other
+
+    def __hash__(cls) -> int:
+        return hash(cls.of)
+
+
+def scalar_class(of: type[np.generic], convert: Callable[..., Any]) -> ScalarClass:
+    """The class of `graphc.numpy` for one of NumPy's types of scalars, of which np.bool_ takes no subclass.
+    convert: the function that makes tensors, `jnp.array`."""
+    name, example = of.__name__, np.array([1, 0], of)
+    doc = f"NumPy's scalars of {name}; tensors are converted.\n\n    >>> jnp.{name}([1, 0])\n    {example!r}\n"
+    own = {"__module__": "graphc.numpy", "__doc__": doc, "of": of, "convert": staticmethod(convert)}
+    return ScalarClass(of.__name__, () if of is np.bool_ else (of,), {**own, "dtype": np.dtype(of)})

@@ -487,6 +487,7 @@ Infinity = inf
 NaN = nan
 alltrue = all
 bool8 = bool_
+complex_ = complex128
 cumproduct = cumprod
 float_ = float64
 in1d = isin

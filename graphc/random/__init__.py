@@ -23,12 +23,13 @@ from graphc.startup.hooks import telling
 HOMES = {
     distributions: """
         bernoulli bits categorical cauchy exponential fold_in geometric gumbel key laplace logistic lognormal normal
-        pareto randint split uniform wald weibull_min
+        pareto rademacher randint rayleigh split triangular uniform wald weibull_min
     """,
     rejection: """
-        beta binomial chisquare dirichlet f gamma negative_binomial poisson t truncated_normal vonmises
+        beta binomial chisquare dirichlet double_sided_maxwell f gamma generalized_normal maxwell negative_binomial
+        poisson t truncated_normal vonmises
     """,
-    vectors: "choice multinomial multivariate_normal permutation wishart",
+    vectors: "ball choice multinomial multivariate_normal orthogonal permutation wishart",
 }
 """The modules that have the functions, and the names of each."""
 
@@ -45,4 +46,4 @@ explain_all(globals())
 PRNGKey = globals()["key"]
 """JAX's older name of `key`."""
 if not TYPE_CHECKING:
-    __getattr__ = telling(__name__, "key_", "wrap_key")
+    __getattr__ = telling(__name__, "clone", "key_", "wrap_key")

@@ -359,6 +359,41 @@ def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any 
     return by_its_place(drawn, parameters, wald_by_parameters)
 
 
+def rayleigh(key: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Draw Rayleigh numbers: scale * sqrt(2 e), where e is exponential of mean 1.
+
+    >>> graphc.random.rayleigh(graphc.random.key(0), 2.0, (5,)).shape
+    (5,)
+    """
+    own, (factor,) = sized("rayleigh", shape, scale)
+    real = float_of("rayleigh", dtype, factor)
+    return not_negative(factor, real) * E("sqrt", 2.0 * exponential(key, own, real))
+
+
+def rademacher(key: Any, shape: Shape = (), dtype: Any = "int64") -> Node:
+    """Draw 1 and -1, both equally likely.
+
+    >>> graphc.random.rademacher(graphc.random.key(0), (5,)).shape
+    (5,)
+    """
+    return cast(2 * cast(bernoulli(key, 0.5, shape), "int64") - 1, np.dtype(dtype).name)
+
+
+def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Draw numbers of the triangular density from `left` to `right` with its top at `mode`: quantiles of uniform ones.
+
+    >>> graphc.random.triangular(graphc.random.key(0), 0.0, 1.0, 3.0, (5,)).shape
+    (5,)
+    """
+    own, ends = sized("triangular", shape, left, mode, right)
+    real = float_of("triangular", dtype, *ends)
+    low, top, high = (cast(end, real) for end in ends)
+    u = units(as_key(key), own, real)
+    rising = E("less", u, (top - low) / (high - low))
+    place = E("sqrt", E("where", rising, u * (top - low), (1.0 - u) * (high - top)) * (high - low))
+    return E("where", rising, low + place, high - place)
+
+
 def _is_number(value: Any, number: float) -> bool:
     return isinstance(value, int | float) and value == number
 

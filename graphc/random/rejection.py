@@ -32,6 +32,7 @@ from graphc.random.distributions import (
     normal,
     not_negative,
     places,
+    rademacher,
     sized,
     slope,
     truncated_by_limits,
@@ -215,6 +216,42 @@ def _gamma(element: Element, alpha: Node, cube: Node) -> tuple[Node, Node]:
     whole = E("where", E("less", alpha, 0.0), element.number(math.nan), whole)  # -1/2 + 1 is a parameter as well
     power = log(element.units(1)[0]) / alpha
     return (E("where", is_small, whole * exp(power), whole), E("where", is_small, log(whole) + power, log(whole)))
+
+
+def generalized_normal(key: Any, p: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Draw numbers of a density proportional to exp(-abs(x) ** p): gamma numbers of shape 1 / p, to the power 1 / p,
+    with a random sign.
+
+        >>> graphc.random.generalized_normal(graphc.random.key(0), 2.0, (5,)).shape
+        (5,)
+    """
+    own, (power,) = sized("generalized_normal", shape, p)
+    real = float_of("generalized_normal", dtype, power)
+    power = cast(power, real)
+    size = log_gamma_number(fold_in(key, 0), 1.0 / power, own, real)
+    return rademacher(fold_in(key, 1), own, real) * E("portable_exp", size / power)
+
+
+def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
+    """Draw lengths of standard normal vectors in three dimensions.
+
+    >>> graphc.random.maxwell(graphc.random.key(0), (5,)).shape
+    (5,)
+    """
+    own, _ = sized("maxwell", shape)
+    return E("sqrt", E("sqr", normal(key, (*own, 3), dtype)).sum(axis=-1))
+
+
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Node:
+    """Draw loc + scale * m, where m is a Maxwell number with a random sign.
+
+    >>> graphc.random.double_sided_maxwell(graphc.random.key(0), 0.0, 1.0, (5,)).shape
+    (5,)
+    """
+    own, (middle, width) = sized("double_sided_maxwell", shape, loc, scale)
+    real = float_of("double_sided_maxwell", dtype, middle, width)
+    drawn = maxwell(fold_in(key, 0), own, real) * rademacher(fold_in(key, 1), own, real)
+    return cast(middle, real) + cast(width, real) * drawn
 
 
 def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:

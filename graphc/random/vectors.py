@@ -1,4 +1,4 @@
-"""Random orders, choices, counts of categories, normal vectors and Wishart matrices.
+"""Random orders, choices, counts of categories, normal vectors, points of balls, orthogonal and Wishart matrices.
 
     permutation(key, 5)                     0 … 4 in random order
     multivariate_normal(key, mean, cov)     a vector of that covariance
@@ -40,10 +40,10 @@ from graphc.random.distributions import (
     units,
     words,
 )
-from graphc.random.rejection import binomial, chisquare
+from graphc.random.rejection import binomial, chisquare, generalized_normal
 from graphc.tensor.creation import arange
-from graphc.tensor.elementary import maximum, sqrt
-from graphc.tensor.indexing import set_subtensor
+from graphc.tensor.elementary import copysign, maximum, sqrt
+from graphc.tensor.indexing import diagonal, set_subtensor
 from graphc.tensor.products import matmul
 from graphc.tensor.shaping import as_shape
 
@@ -294,6 +294,37 @@ def multivariate_normal(
         moved = matmul(root, layout.expand(drawn, (drawn.ndim,)))
         moved = layout.drop(moved, (moved.ndim - 1,))
     return middle + moved
+
+
+def orthogonal(key: Any, n: Any, shape: Shape = (), dtype: Any = None, m: Any = None) -> Node:
+    """Draw n x m matrices, m = n by default, whose shorter sides are orthonormal, all equally likely: the factor q of
+    a matrix of normal numbers, with the signs of r's diagonal (Mezzadri, Notices of the AMS 54, 2007).
+
+        >>> graphc.random.orthogonal(graphc.random.key(0), 3, (5,)).shape
+        (5, 3, 3)
+    """
+    width = n if m is None else m
+    long, short = (n, width) if n >= width else (width, n)
+    own, _ = sized("orthogonal", shape)
+    q, r = factor.qr(normal(key, (*own, long, short), dtype))
+    q = q * layout.expand(copysign(1.0, diagonal(r, 0, -2, -1)), (q.ndim - 2,))
+    return q if n >= width else layout.transpose(q)
+
+
+def ball(key: Any, d: Any, p: Any = 2, shape: Shape = (), dtype: Any = None) -> Node:
+    """Draw points of the unit ball of the p-norm in d dimensions, all equally likely, along a last axis: generalized
+    normal numbers over the p-norm of these and an exponential number (Barthe, Guedon, Mendelson and Naor, Annals of
+    Probability 33, 2005).
+
+        >>> graphc.random.ball(graphc.random.key(0), 3, shape=(5,)).shape
+        (5, 3)
+    """
+    own, _ = sized("ball", shape)
+    sides = generalized_normal(fold_in(key, 0), p, (*own, d), dtype)
+    power = float(p) if isinstance(p, int) else p
+    rest = exponential(fold_in(key, 1), own, sides.type.dtype)
+    whole = (abs(sides) ** power).sum(axis=-1) + rest
+    return sides / layout.expand(whole ** (1.0 / power), (whole.ndim,))
 
 
 def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = None) -> Node:

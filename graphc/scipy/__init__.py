@@ -22,6 +22,7 @@ LAZY = dict.fromkeys("fft integrate interpolate linalg optimize signal spatial s
 """The modules, each under the name of SciPy's."""
 
 INSTEAD = {
+    "cluster": "SciPy's own serves: which cluster a point is of depends on values by cases",
     "constants": "scipy.constants has numbers, which tensors take as they are",
     "ndimage": "graphc.tensor.nnet and graphc.scipy.signal have convolutions",
     "sparse": "graphc.sparse has sparse matrices",

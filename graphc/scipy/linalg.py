@@ -382,6 +382,7 @@ _COMPLEX = "its results are complex, and nobody has written it"
 _NUMBERS = "it is made of whole numbers alone: SciPy's own serves"
 _NO_RULE = "nobody has written its derivative"
 _INSTEAD = {
+    "fiedler_companion": "companion has the same eigenvalues",
     **dict.fromkeys(("cdf2rdf", "dft", "rsf2csf"), _COMPLEX),
     **dict.fromkeys("hadamard helmert hilbert invhilbert invpascal pascal".split(), _NUMBERS),
     **dict.fromkeys(("cholesky_banded", "cho_solve_banded"), "solveh_banded solves systems of bands"),

@@ -118,26 +118,88 @@ FORMER = _by_path(
 )
 """The same of paths that graphc had itself: pickles name them."""
 
+ONE_MACHINE = (
+    "graphc computes on the processor of one machine: results are there when a call returns, as NumPy's arrays"
+)
 JAX = (
     (
         "jnp.zeros(count).at[segments].add(x) adds up segments; .multiply, .min and .max stand for the others",
-        """
-        ops.segment_sum ops.segment_prod ops.segment_min ops.segment_max""",
+        "ops.segment_sum ops.segment_prod ops.segment_min ops.segment_max",
     ),
-    ("a key is a number of uint64 itself", "random.key_data random.wrap_key_data random.key_impl"),
+    ("a key is a number of uint64 itself", "random.clone random.key_data random.key_dtype random.key_impl"),
+    ("a key is a number of uint64 itself: graphc.random.key(seed) makes one", "random.wrap_key_data"),
     (
         "graphc.tree has these functions: graphc.tree.map, graphc.tree.leaves and others",
-        """
-        tree_map tree_leaves tree_flatten tree_unflatten tree_structure tree_reduce""",
+        "tree_map tree_leaves tree_flatten tree_unflatten tree_structure tree_reduce",
+    ),
+    (
+        "graphc.tree.reduce goes from the first leaf to the last",
+        "tree.reduce_associative tree_util.tree_reduce_associative",
+    ),
+    ("register_static makes a class whose objects have no arrays", "tree.static"),
+    (
+        "graphc.tree.structure(tree).children() are the structures of the parts",
+        "tree_util.flatten_one_level tree_util.flatten_one_level_with_keys",
     ),
     ("arrays are NumPy's: np.ndarray, of which tensors are instances in traced functions", "Array"),
     (
-        "graphc computes on the processor of one machine: results are there when a call returns, as NumPy's arrays",
+        ONE_MACHINE,
         """
-        device_put device_get devices local_devices device_count local_device_count default_backend block_until_ready
-        sharding pmap shard_map""",
+        Device NamedSharding P Shard array_garbage_collection_guard auto_pcast block_until_ready
+        copy_to_host_async default_backend default_device device_count device_get device_put devices
+        effects_barrier host_count host_id host_ids live_arrays local_device_count local_devices
+        make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
+        make_mesh memory pmap process_count process_index process_indices
+        remove_size_one_mesh_axis_from_type reshard set_mesh shard_map sharding smap thread_guard
+        transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host
+        transfer_guard_host_to_device""",
     ),
     ("graphc.make_graph(f)(x) gives the text of what f computes", "make_jaxpr"),
+    (
+        "arrays that a traced function has made may be written to: a[i] = v (docs/jit.md)",
+        "Ref empty_ref free_ref freeze new_ref",
+    ),
+    (
+        "sums have the dtype of their operands, and dtypes are promoted as in NumPy",
+        "allow_f16_reductions default_matmul_precision numpy_dtype_promotion numpy_rank_promotion",
+    ),
+    ("arrays have NumPy's default dtypes, float64 and int64; graphc.options.floatX is another", "enable_x64"),
+    (
+        "a tensor that leaves its trace is an error; mode=NanGuardMode and mode=DebugMode check values",
+        "check_tracer_leaks checking_leaks debug_infs debug_nans debug_key_reuse enable_checks",
+    ),
+    (
+        "a key is a number of uint64, of one generator",
+        "default_prng_impl enable_custom_prng legacy_prng_key threefry_partitionable",
+    ),
+    ("graphc.cache.clear() removes compiled code; f.functions lists that of a function", "clear_caches"),
+    ("GRAPHC_LOG=recompiles says which guard of which line failed", "explain_cache_misses log_compiles"),
+    ("a function may use tensors of the function around it: nothing needs to be converted", "closure_convert"),
+    ("graphc.vjp(f, x)[1] is the transposed function of a linear f", "linear_transpose"),
+    ("graphc.vjp gives the value and the function of cotangents", "fwd_and_bwd"),
+    ("graphc.eval_shape(lambda x: x, x) gives the shape and the dtype", "typeof"),
+    ("functions of NumPy of arrays that are no tensors are computed in the trace", "ensure_compile_time_eval"),
+    ("graphc.disable_jit() runs jitted functions as plain Python", "no_execution no_tracing"),
+    (
+        "graphs have no scopes: x.name names a tensor, and messages name its line",
+        "make_user_context named_call named_scope",
+    ),
+    ("lax.dynamic_slice(x, starts, sizes) takes a part", "ds"),
+    ("derivatives are arrays of floats", "float0"),
+    ("it is a setting of JAX's own code", "jax2tf_associative_scan_reductions softmax_custom_jvp"),
+    ("graphc.__version__ says it", "print_environment_info"),
+    ("graphc.custom_jvp and graphc.custom_vjp make derivatives", "custom_derivatives ad"),
+    ("graphc.vmap has a rule for each op, and computes an op without one element by element", "custom_batching"),
+    ("graphc.checkpoint, checkpoint_policies and checkpoint_name have it", "ad_checkpoint"),
+    ("NumPy's dtypes serve: np.dtype, np.issubdtype, np.result_type", "dtypes"),
+    ("numpy.typing has ArrayLike and DTypeLike", "typing"),
+    ("graphc.gradient.verify_grad compares derivatives with differences", "test_util"),
+    ("it is experimental in JAX; graphc.sparse has sparse matrices, graphc.scipy.integrate solvers", "experimental"),
+    ("graphc.optimizers and graphc.layers have optimisers and layers", "example_libraries"),
+    (
+        "jnp.einsum and lax.dot_general have products; scales are factors",
+        "nn.get_scaled_dot_general_config nn.scaled_dot_general nn.scaled_matmul",
+    ),
 )
 """Names of JAX's that graphc has not, each group with graphc's name or the reason."""
 

@@ -22,6 +22,7 @@ loguniform 0.5 3 | uniform | laplace | logistic | cauchy | halfnorm | halfcauchy
 powerlaw 1.7 | weibull_min 1.7 | weibull_max 1.7 | gumbel_r | gumbel_l | genextreme 0.3 | genextreme -0.2 |
 genextreme 0 | genpareto 0.2 | genpareto -0.3 | genpareto 0 | truncnorm -0.5 1.5 | truncnorm 1 3 | truncnorm -4
 -2 | triang 0.3 | rayleigh | maxwell | nakagami 1.5 | skewnorm 1.5 | vonmises 1.5 | levy | invgauss 1.3 |
+gennorm 1.5 | gennorm 0.7 | wrapcauchy 0.3 |
 poisson 2.5 | binom 7 0.4 | bernoulli 0.3 | nbinom 3 0.4 | geom 0.3 | hypergeom 20 7 12 | betabinom 6 2.5 1.5 |
 randint 2 9
 """
@@ -31,7 +32,7 @@ WHOLE = {"n", "M", "N", "low", "high"}
 """Parameters that SciPy takes as whole numbers."""
 ABSENT = {
     "skewnorm": "entropy", "vonmises": "var std", "invgauss": "entropy", "hypergeom": "entropy", "poisson": "entropy",
-    "betabinom": "entropy", "binom": "entropy", "nbinom": "entropy",
+    "wrapcauchy": "mean var std", "betabinom": "entropy", "binom": "entropy", "nbinom": "entropy",
 }  # fmt: skip
 """Methods for which there is no formula."""
 
@@ -120,6 +121,22 @@ def test_every_method_has_scipys_values_and_derivatives_in_all_parameters() -> N
         if not np.all(same | (np.abs(found - value) <= bound)):
             wrong.append(f"{label}: {found} for {value}, within {bound}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_density_at_infinity_is_nothing() -> None:
+    x = T.dvector("x")
+    laws = [
+        stats.rayleigh(),
+        stats.genextreme(0.3),
+        stats.genpareto(0.2),
+        stats.genpareto(-0.3),
+        stats.norm(),
+        stats.poisson(2),
+    ]
+    found = graphc.function(
+        [x], [(law.logpmf if law.dist.law.discrete else law.logpdf)(x) for law in laws], mode="interpreted"
+    )
+    assert all((each == -np.inf).all() for each in found([np.inf, -np.inf]))
 
 
 @pytest.mark.slow

@@ -8,8 +8,11 @@ import inspect
 import json
 import logging
 import pickle
+import re
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -229,6 +232,26 @@ def test_changed_copies() -> None:
         npt.assert_allclose(got, want, err_msg=text)
 
 
+SCALARS = [
+    ("jnp.float32(x), jnp.int32(x), jnp.bool_(x), jnp.complex64(x)", "x.astype(np.float32), x.astype(np.int32), x.astype(bool), x.astype(np.complex64)"),
+    ("jnp.float32([x[0], 2]), jnp.int8(x[1]), jnp.float32(2.5), jnp.single is jnp.float32", "np.float32([x[0], 2]), np.int8(x[1]), np.float32(2.5), True"),
+    ("x.astype(jnp.float32), jnp.zeros(2, jnp.int32), np.zeros(2, jnp.bool_)", "x.astype(np.float32), np.zeros(2, np.int32), np.zeros(2, bool)"),
+    ("x.dtype == jnp.float64, jnp.float64 == x.dtype, {np.float64: 1}[jnp.double], isinstance(x.sum(), jnp.float64)", "True, True, 1, True"),
+    ("np.issubdtype(jnp.int8, np.integer), isinstance(np.float32(1), jnp.float32), np.finfo(jnp.float32).bits", "True, True, 32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit], ids=["plain", "traced"])
+def test_types_of_scalars_convert_and_are_dtypes(how: Callable[..., Any]) -> None:
+    for text, wanted in SCALARS:
+        scope = {"np": np, "jnp": jnp}
+        found, expected = how(eval(f"lambda x: ({text})", scope))(X), eval(f"lambda x: ({wanted})", scope)(X)
+        for one, other in zip(found, expected, strict=True):
+            npt.assert_array_equal(one, other)
+            assert np.asarray(one).dtype == np.asarray(other).dtype, text
+    assert pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
+
+
 NAMES = {
     graphc: """custom_vjp custom_jvp jvp vjp linearize hvp stop_gradient checkpoint value_and_grad grad jacfwd jacrev hessian
         vmap eval_shape make_graph pure_callback disable_jit debug tree scipy optimizers install_as_theano lax cache nnet nn""",
@@ -311,3 +334,19 @@ def test_helpers_of_other_modules_are_traced_like_those_of_the_functions_own() -
     assert vars(helpers) == before
     with graphc.options.change(mode="interpreted"):
         npt.assert_array_equal(graphc.grad(lambda x: helpers.table(x[0])[1])(x), [2, 0, 0])
+
+
+def test_every_public_name_of_jax_is_here_or_says_why() -> None:
+    listed = tomllib.loads((Path(__file__).parents[2] / "book" / "jax_names.toml").read_text("utf-8"))
+    del listed["jax.experimental.sparse"]
+    said = []
+    for module, names in listed.items():
+        own = import_module(module.replace("jax", "graphc", 1))
+        for name in names.split():
+            try:
+                getattr(own, name)
+            except AttributeError as error:
+                said.append(str(error))
+    assert said
+    reasons = [re.split(r": |; ", text, maxsplit=1)[-1] for text in said]
+    assert not [text for text in reasons if len(text.split()) < 3 or "meant" in text or "dir(lax)" in text]

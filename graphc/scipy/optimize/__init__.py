@@ -44,6 +44,7 @@ INSTEAD = {
         "nnls linear_sum_assignment quadratic_assignment linprog milp lsq_linear isotonic_regression".split(),
         "call SciPy's own with values: what it computes depends on them by cases",
     ),
+    "OptimizeResults": "results are SciPy's: scipy.optimize.OptimizeResult",
     **dict.fromkeys("check_grad approx_fprime".split(), "graphc.grad has the exact derivative"),
     **dict.fromkeys("rosen rosen_der rosen_hess rosen_hess_prod".split(), "it is a test problem: write it out"),
 }

@@ -15,6 +15,7 @@ INSTEAD = dict.fromkeys(
     "distance_matrix minkowski_distance minkowski_distance_p geometric_slerp".split(),
     "distance.cdist has distances; trees and hulls depend on values by cases",
 )
+INSTEAD["transform"] = "products of matrices and quaternions turn points: jnp.einsum, jnp.cross"
 """Names of `scipy.spatial` that do not exist here, with what to use instead."""
 
 __getattr__, __dir__ = lazy_package(__name__, LAZY, INSTEAD)

@@ -60,9 +60,11 @@ _INTEGERS = "it is a function of integers, without derivatives: SciPy's own serv
 _MODES = "its values belong to the number of a mode, and their derivatives have no formula"
 _INSTEAD = {
     **dict.fromkeys(
-        "hankel1 hankel1e hankel2 hankel2e kelvin modfresnelm modfresnelp sph_harm_y sph_harm_y_all wofz".split(),
+        "h1vp h2vp hankel1 hankel1e hankel2 hankel2e kelvin modfresnelm modfresnelp sph_harm_y "
+        "sph_harm_y_all wofz".split(),
         _COMPLEX,
     ),
+    "bessel_jn": "jv(n, x) has the values of one order",
     **dict.fromkeys("bernoulli euler factorial2 factorialk stirling2".split(), _INTEGERS),
     **dict.fromkeys("geterr seterr errstate SpecialFunctionError SpecialFunctionWarning".split(), "SciPy's own serves"),
 }

@@ -299,14 +299,22 @@ def gdtrc(a: Any, b: Any, x: Any) -> Node:
     return sp.gammaincc(b, in_floats(a) * x)
 
 
+def _at_most(k: Any) -> tuple[Any, Any]:
+    """k rounded down, 0 where it is negative; and the condition that it is not."""
+    whole = el.floor(in_floats(k))
+    return el.maximum(whole, 0), whole >= 0
+
+
 def pdtr(k: Any, m: Any) -> Node:
-    """The probability that a Poisson variable of mean m is at most k; k is rounded down."""
-    return sp.gammaincc(el.floor(in_floats(k)) + 1, m)
+    """The probability that a Poisson variable of mean m is at most k; k is rounded down, NaN below 0."""
+    whole, possible = _at_most(k)
+    return el.where(possible, sp.gammaincc(whole + 1, m), math.nan)
 
 
 def pdtrc(k: Any, m: Any) -> Node:
-    """The probability that a Poisson variable of mean m is above k; k is rounded down."""
-    return sp.gammainc(el.floor(in_floats(k)) + 1, m)
+    """The probability that a Poisson variable of mean m is above k; k is rounded down, NaN below 0."""
+    whole, possible = _at_most(k)
+    return el.where(possible, sp.gammainc(whole + 1, m), math.nan)
 
 
 def pdtri(k: Any, y: Any) -> Node:
@@ -315,42 +323,54 @@ def pdtri(k: Any, y: Any) -> Node:
 
 
 def bdtr(k: Any, n: Any, p: Any) -> Node:
-    """The probability of at most k successes of probability p in n trials; k is rounded down."""
+    """The probability of at most k successes of probability p in n trials; k is rounded down, n towards 0. NaN for k
+    below 0 or above n."""
     n, p = sp.in_one_dtype(n, p)
-    k = el.floor(in_floats(k))
+    n, (k, possible) = el.trunc(n), _at_most(k)
     inside = k < n
-    value = sp.betainc(el.where(inside, n - k, 1), k + 1, 1 - p)
-    return el.where(k == n, 1, el.where(inside, value, math.nan))
+    value = el.where(inside, sp.betainc(el.where(inside, n - k, 1), k + 1, 1 - p), 1)
+    return el.where(possible & (k <= n) & (p >= 0) & (p <= 1), value, math.nan)
 
 
 def bdtrc(k: Any, n: Any, p: Any) -> Node:
-    """The probability of more than k successes of probability p in n trials; k is rounded down."""
+    """The probability of more than k successes of probability p in n trials; k is rounded down, n towards 0. 1 for k
+    below 0, NaN for k above n."""
     n, p = sp.in_one_dtype(n, p)
-    k = el.floor(in_floats(k))
+    n, (k, possible) = el.trunc(n), _at_most(k)
     inside = k < n
-    value = sp.betainc(k + 1, el.where(inside, n - k, 1), p)
-    return el.where(k == n, 0, el.where(inside, value, math.nan))
+    value = el.where(inside, sp.betainc(k + 1, el.where(inside, n - k, 1), p), 0)
+    value = el.where(possible | el.isnan(k), value, 1)
+    return el.where((k <= n) & (p >= 0) & (p <= 1), value, math.nan)
 
 
 def bdtri(k: Any, n: Any, y: Any) -> Any:
-    """The p whose bdtr(k, n, p) is y; k is rounded down."""
+    """The p whose bdtr(k, n, p) is y; k is rounded down, n towards 0."""
     k = el.floor(in_floats(k))
-    return 1 - sp.betaincinv(in_floats(n) - k, k + 1, y)
+    return 1 - sp.betaincinv(el.trunc(in_floats(n)) - k, k + 1, y)
+
+
+def _whole(k: Any, n: Any) -> tuple[Any, Any]:
+    """Failures and successes, rounded towards 0; NaN for less than 0 and 1."""
+    k, n = el.trunc(in_floats(k)), el.trunc(in_floats(n))
+    return el.where(k >= 0, k, math.nan), el.where(n >= 1, n, math.nan)
 
 
 def nbdtri(k: Any, n: Any, y: Any) -> Node:
-    """The p whose nbdtr(k, n, p) is y."""
-    return sp.betaincinv(n, in_floats(k) + 1, y)
+    """The p whose nbdtr(k, n, p) is y; k and n are rounded towards 0."""
+    k, n = _whole(k, n)
+    return sp.betaincinv(n, k + 1, y)
 
 
 def nbdtr(k: Any, n: Any, p: Any) -> Node:
-    """The probability of at most k failures before the n-th success of probability p."""
-    return sp.betainc(n, in_floats(k) + 1, p)
+    """The probability of at most k failures before the n-th success of probability p; k and n are rounded towards 0."""
+    k, n = _whole(k, n)
+    return sp.betainc(n, k + 1, p)
 
 
 def nbdtrc(k: Any, n: Any, p: Any) -> Node:
-    """The probability of more than k failures before the n-th success of probability p."""
-    return sp.betainc(in_floats(k) + 1, n, 1 - in_floats(p))
+    """The probability of more than k failures before the n-th success of probability p; k, n are rounded towards 0."""
+    k, n = _whole(k, n)
+    return sp.betainc(k + 1, n, 1 - in_floats(p))
 
 
 def fdtr(dfn: Any, dfd: Any, x: Any) -> Node:

@@ -34,9 +34,16 @@ globals().update(DISTRIBUTIONS)
 globals().update({name: getattr(descriptive, name) for name in descriptive.__all__})
 
 
+_INSTEAD = {
+    "gaussian_kde": "jnp.mean(norm.pdf(x[:, None], samples, width), axis=1) is such a density",
+    "mode": "jnp.unique(x, return_counts=True) counts values",
+}
+"""Names that do not exist here, with what to use instead."""
+
+
 def __getattr__(name: str) -> Any:
-    near = nearest(name, __all__)
-    why = near or "graphc has the distributions that are used most, and functions of samples that have derivatives"
+    why = _INSTEAD.get(name) or nearest(name, __all__)
+    why = why or "graphc has the distributions that are used most, and functions of samples that have derivatives"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {why}")
 
 

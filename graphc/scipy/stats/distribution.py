@@ -171,6 +171,17 @@ class Distribution:
         y = floats(x) - parameters.loc if self.law.discrete else (floats(x) - parameters.loc) / parameters.scale
         return y, y < parameters.low, (y >= parameters.low) & (y <= parameters.high)
 
+    def _has_density(self, parameters: CallParameters, y: Node) -> Any:
+        """The condition that y is inside of the support and finite: the density at infinity is 0."""
+        low, high = parameters.low, parameters.high
+        ends = [isinstance(end, float) and math.isinf(end) for end in (low, high)]
+        inside: Any = (y > low if ends[0] or self.law.open else y >= low) & (
+            y < high if ends[1] or self.law.open else y <= high
+        )
+        if callable(self.law.low) or callable(self.law.high):
+            inside = inside & (el.abs(y) < math.inf)
+        return inside & el.equal(el.floor(y), y) if self.law.discrete else inside
+
     def _held(self, parameters: CallParameters, y: Node, inside: Any) -> Node:
         """The variable, with a number inside of the support where it is outside: derivatives are none of its own."""
         low, high = parameters.low, parameters.high
@@ -185,11 +196,8 @@ class Distribution:
         return el.where(inside, y, within)
 
     def _log_density(self, x: Any, parameters: CallParameters) -> Node:
-        y, _, inside = self._inside(parameters, x)
-        if self.law.open:
-            inside = (y > parameters.low) & (y < parameters.high)
-        if self.law.discrete:
-            inside = inside & el.equal(el.floor(y), y)
+        y, _, _ = self._inside(parameters, x)
+        inside = self._has_density(parameters, y)
         value = self.law.logpdf(self._held(parameters, y, inside), *parameters.shapes)
         value = value if self.law.discrete else value - el.log(parameters.scale)
         return parameters.checked(el.where(el.isnan(y), math.nan, el.where(inside, value, -math.inf)))

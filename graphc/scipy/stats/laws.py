@@ -23,6 +23,7 @@ from graphc.tensor.elementary import (
     arctan2,
     ceil,
     clip,
+    cos,
     digamma,
     erf,
     erfc,
@@ -247,6 +248,36 @@ def _real(*shapes: Any) -> Any:
     return abs(shapes[0]) < INF
 
 
+def _size_power(x: Node, b: Node) -> Any:
+    """abs(x) ** b, whose derivative at 0 is 0: for b of 1 and less there is a cusp."""
+    away = abs(x) > 0
+    return where(away, abs(where(away, x, 1)) ** b, 0)
+
+
+def _gennorm_cdf(x: Node, b: Node) -> Any:
+    """At 0 by its tangent: there the formula of the tails has no derivative."""
+    away = abs(x) > 0
+    tail = 0.5 * sp.gammaincc(1 / b, abs(where(away, x, 1)) ** b)
+    return where(away, where(x > 0, 1 - tail, tail), 0.5 + x / (2 * gamma(1 + 1 / b)))
+
+
+def _gennorm_ppf(q: Node, b: Node) -> Any:
+    """The inverse of the cdf, at the median by its tangent: there the formula of the tails has no derivative."""
+    away = abs(q - 0.5) > 0
+    size = sp.gammainccinv(1 / b, 2 * where(away, minimum(q, 1 - q), 0.25)) ** (1 / b)
+    return where(away, where(q > 0.5, size, -size), 2 * gamma(1 + 1 / b) * (q - 0.5))
+
+
+def _folded(x: Any, whole: float, total: float, lower: Callable[[Any], Any]) -> Any:
+    """A function that is `lower` of x up to half of `whole`, and `total` less that of `whole` - x beyond."""
+    value = lower(minimum(x, whole - x))
+    return where(x > 0.5 * whole, total - value, value)
+
+
+def _wrapcauchy_cdf(x: Node, c: Node) -> Any:
+    return _folded(x, 2 * PI, 1.0, lambda x: arctan((1 + c) / (1 - c) * tan(0.5 * x)) / PI)
+
+
 CONTINUOUS = (
     Law("norm", "", -INF, INF, _normal, ndtr, logcdf=sp.log_ndtr, ppf=ndtri, mean=0.0, var=1.0,
         entropy=0.5 * (LOG_2PI + 1), symmetric=True),
@@ -392,6 +423,12 @@ CONTINUOUS = (
         mean=INF, var=INF, entropy=0.5 * (1 + 3 * EULER + math.log(16 * PI)), open=True),
     Law("invgauss", "mu", 0.0, INF, _wald_logpdf, logcdf=_wald_logcdf, logsf=_wald_logsf, ppf=_wald_ppf, isf=_wald_isf,
         mean=lambda mu: mu, var=lambda mu: mu**3, open=True),
+    Law("gennorm", "beta", -INF, INF, lambda x, b: log(0.5 * b) - gammaln(1 / b) - _size_power(x, b), _gennorm_cdf,
+        ppf=_gennorm_ppf, mean=0.0, var=lambda b: exp(gammaln(3 / b) - gammaln(1 / b)),
+        entropy=lambda b: 1 / b - log(0.5 * b) + gammaln(1 / b), symmetric=True),
+    Law("wrapcauchy", "c", 0.0, 2 * PI, lambda x, c: log((1 - c * c) / (2 * PI * (1 + c * c - 2 * c * cos(x)))),
+        _wrapcauchy_cdf, ppf=lambda q, c: 2 * _folded(q, 1.0, PI, lambda q: arctan((1 - c) / (1 + c) * tan(PI * q))),
+        entropy=lambda c: log(2 * PI * (1 - c * c)), valid=lambda c: (c > 0) & (c < 1)),
 )  # fmt: skip
 """The distributions."""
 
