@@ -50,6 +50,11 @@ ORDERS = {0: "zero", 1: "linear", 2: "quadratic", 3: "cubic"}
 OTHERS = {"integrate.odeint": "integrate.initial_values.scipys_odeint"}
 """Functions of SciPy's whose names `graphc.scipy` has for other signatures, and those that take their calls."""
 
+OF_FFT = "graphc.scipy.fft"
+FFTPACK = dict.fromkeys("fft ifft fft2 ifft2 fftn ifftn".split(), 2)
+FFTPACK |= {f"{turn}{name}{several}": 4 for name in ("dct", "dst") for turn in ("", "i") for several in ("", "n")}
+"""Functions of `scipy.fftpack` that `scipy.fft` has too, and how many arguments, after the array, mean the same."""
+
 Exchange = tuple[FunctionType, CodeType, CodeType]
 """A function, its own code, and the code that it has while a function is traced."""
 
@@ -178,6 +183,8 @@ def _takes_tensors(leaf: Any) -> bool:
 
 def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
     """The function of graphc's, or the error that there is none."""
+    if home == "fftpack" and title in FFTPACK:
+        return _of_fftpack(title)
     try:
         found: Any = import_module("graphc.scipy")
         for part in OTHERS.get(f"{home}.{title}", f"{home}.{title}").split("."):
@@ -188,6 +195,21 @@ def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
         raise GraphTypeError(f"scipy.{home}.{title} {told}: {error} (called at {program_line()})") from None
     target: Callable[..., Any] = found
     return target
+
+
+@cache
+def _of_fftpack(name: str) -> Callable[..., Any]:
+    """The function of `graphc.scipy.fft` for one of `scipy.fftpack`."""
+
+    def call(x: Any, *args: Any, overwrite_x: Any = False, **kwargs: Any) -> Any:
+        named, fft = {"s" if key == "shape" else key: each for key, each in kwargs.items()}, import_module(OF_FFT)
+        if name[:2] != "id":
+            return getattr(fft, name)(x, *args[: FFTPACK[name]], **named)
+        kind = args[0] if args else named.pop("type", 2)  # the inverse is another type, and is not divided
+        return getattr(fft, name[1:])(x, fft.INVERSE.get(kind, kind), *args[1 : FFTPACK[name]], **named)
+
+    call.__name__ = name
+    return call
 
 
 @cache
@@ -202,7 +224,7 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
         if module == "fft" and not isinstance(function, FunctionType):  # it asks backends, and at last SciPy's own
             own = (sys.modules.get(f"scipy.fft.{backend}") for backend in FFT_BACKENDS)
             function = next((getattr(each, name) for each in own if hasattr(each, name)), function)
-        if isinstance(function, FunctionType):
+        if isinstance(function, FunctionType) and (module != "fftpack" or "fftpack" in function.__module__):
             yield _exchange(function, name, module, False)
         elif module == "spatial" and isinstance(make := getattr(function, "__init__", None), FunctionType):
             yield _exchange(make, name, module, True)

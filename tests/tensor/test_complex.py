@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.fftpack
 import scipy.linalg
 
 import graphc
@@ -233,6 +234,14 @@ def test_transforms_along_several_axes() -> None:
     same(graphc.jit(program)(W.real), program(W.real))
     with pytest.raises(graphc.errors.GraphcError, match="types are 1, 2, 3 and 4"):
         graphc.jit(lambda x: scipy.fft.dct(x, 5))(X)
+    old = scipy.fftpack
+
+    def older(x: Any) -> Any:
+        return old.dct(x, norm="ortho"), old.idct(x, 2, axis=0), old.dctn(x, shape=(2, 2)), old.fft(x, 8, 0, True).imag
+
+    same(graphc.jit(older, mode="interpreted")(W.real), older(W.real))
+    with pytest.raises(graphc.errors.GraphcError, match=r"scipy.fftpack.hilbert of x"):
+        graphc.jit(lambda x: old.hilbert(x) + 1)(W.real)
 
 
 def writes(z: Any) -> Any:

@@ -204,6 +204,10 @@ def test_the_module_takes_what_is_traced_in_lists_and_as_numbers() -> None:
     exec("def f(x):\n    seen.extend((np, np.exp, np.float64))\n    return np.exp([x[0], 1])", space)
     npt.assert_array_equal(graphc.jit(space["f"], mode="interpreted")(W), np.exp([W[0], 1]))
     assert space["np"] is np and np.exp is own and np.float64 is kind
+    space["jnp"] = graphc.numpy
+    exec("def h(x):\n    return jnp.float32(x[0]) * 2, jnp.int64(x), jnp.dtype(jnp.float32) == x.dtype", space)
+    found = graphc.jit(space["h"], mode="interpreted")(W)
+    assert found[0].dtype == np.float32 and found[1].dtype == np.int64 and not found[2]
     assert seen[0] == np and seen[1] == own and seen[2] == kind and hash(seen[1]) == hash(own)
     exec("def g(x, other=None):\n    return x if np is other else np.exp([x[0], 1])", space)
     assert graphc.jit(space["g"], static_argnames="other", mode="interpreted")(W, other=np).shape == (3,)
