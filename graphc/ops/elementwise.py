@@ -388,8 +388,11 @@ def narrow(node: Node, axis: int, others: Sequence[Size]) -> Node:
 
 
 def _at_hand(size: Size) -> int | None:
-    """The number that a size is for the sizes at hand, if it follows from them."""
-    known = (size,) if isinstance(size, int) else at_hand(size)
+    """The number that a size is for the sizes at hand, if it follows from them, and no size is divided by 0."""
+    try:
+        known = (size,) if isinstance(size, int) else at_hand(size)
+    except ZeroDivisionError:
+        return None
     return None if known is None else int(known[0])
 
 

@@ -183,7 +183,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """Tell whether two arrays have one shape and the same elements. Sizes that are only known at the call must agree.
+    """Tell whether two arrays have one shape and the same elements. Sizes that are at hand are asked.
 
     With `equal_nan` NaN equals NaN. Raises GraphTypeError for a tensor and a value that is no array of numbers."""
     left, right = as_node(a1), as_node(a2)
@@ -191,10 +191,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
     differ = left.ndim == right.ndim and any(asked_equal(a, b) is False for a, b in sizes)
     if left.ndim != right.ndim or differ:
         return as_node(False)
-    same = tensor.equal(left, right)
-    if equal_nan:
-        same = tensor.logical_or(same, tensor.logical_and(tensor.isnan(left), tensor.isnan(right)))
-    return tensor.all(same)
+    made: Node = tensor.array_equal(left, right, equal_nan)
+    return made
 
 
 def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:

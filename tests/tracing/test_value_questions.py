@@ -228,3 +228,15 @@ def test_answers_with_sizes_donated_arrays_and_out() -> None:
     assert len(traced.variants()) == 3
     out = np.empty(3)
     assert graphc.jit(lambda x: x if x.sum() > 0 else -x)(-np.ones(3), out=out) is out and out.sum() == 3
+
+
+def test_sizes_that_depend_on_values_and_are_0() -> None:
+    def compared(a: Any, b: Any) -> Any:
+        rest = np.delete(a, 0)
+        rolled = np.roll(rest * 2 if np.any(rest > 1) else rest, 1)
+        return np.array_equal(np.setdiff1d(a, b), a), np.array_equal(a[a > 0], b), np.array_equal(a, b), rolled * 2
+
+    traced = graphc.jit(compared)
+    for a, b in ((np.ones(1), np.ones(1)), (np.ones(1), np.zeros(1)), (np.ones(4), np.ones(1)), (np.arange(3.0),) * 2):
+        for found, wanted in zip(traced(a, b), compared(a, b), strict=True):
+            npt.assert_array_equal(found, wanted)
