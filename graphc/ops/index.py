@@ -412,7 +412,9 @@ def never_negative(index: Node) -> bool:
 DECIDING = {
     **dict.fromkeys(("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"), slice(1)),
     "where": slice(1, None), "clip": slice(1, None), "set_gather": slice(2),
-    **dict.fromkeys("iota segment_of argmax argmin searchsorted_left searchsorted_right".split(), slice(0)),
+    **dict.fromkeys(
+        "iota segment_of argmax argmin argsort argtop lexorder searchsorted_left searchsorted_right".split(), slice(0)
+    ),
 }  # fmt: skip
 """The operands of ops whose results are not negative if none of these is."""
 
@@ -422,6 +424,8 @@ def _deciding(node: Node) -> Sequence[Node] | None:
     value, name = constant_value(node), node.op.name
     if value is not None:
         return None if (value < 0).any() else ()
+    if name == "item" and node.args[0].op.name == "lu":  # the order of rows, and which were exchanged
+        return () if node.attrs["index"] else None
     if name in DECIDING:
         return node.args[DECIDING[name]]
     if name in ("add", "minimum", "floor_div") and node.type.dtype == "int64":

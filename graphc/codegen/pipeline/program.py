@@ -324,11 +324,16 @@ def place_results(
 
 
 def beneath_reshapes(node: Node) -> Node:
-    """The node that a result is a reshape of: a contiguous buffer holds the same elements in the same order either
-    way."""
-    while node.op.name == "reshape" and node.args[0].op not in LEAVES:
+    """The node of which a result has the elements in the same order: a contiguous buffer holds them alike, whatever
+    axes of one element there are."""
+    while _has_same_order(node) and node.args[0].op not in LEAVES:
         node = node.args[0]
     return node
+
+
+def _has_same_order(node: Node) -> bool:
+    axes = [axis for axis in node.attrs["order"] if axis != "x"] if node.op.name == "dimshuffle" else None
+    return node.op.name == "reshape" or (axes is not None and axes == sorted(axes))
 
 
 def parameter(name: str, node: Node, written: bool = False, replaces: int | None = None) -> Parameter:

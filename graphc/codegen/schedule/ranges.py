@@ -84,6 +84,8 @@ def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Range:
     name = index.op.name
     if name in PLACES:
         return 0, sizes.add(PLACES[name](index, sizing), -1)
+    if index.op is ITEM and index.args[0].op.name == "lu" and index.attrs["index"]:
+        return 0, sizes.add(sizing.shape(index.args[0].args[0])[-2], -1)  # rows
     combine = COMBINED.get(name) or OF_INDICES.get(name)
     if combine is None:
         return UNKNOWN
@@ -103,6 +105,8 @@ PLACES: dict[str, Callable[[Node, Sizing], Size]] = {
     "argmax": _reduced,
     "argmin": _reduced,
     "argsort": lambda node, sizing: sizing.shape(node.args[0])[1],
+    "argtop": lambda node, sizing: sizing.shape(node.args[0])[1],
+    "lexorder": lambda node, sizing: sizing.shape(node.args[0])[0],
     "searchsorted_left": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
     "searchsorted_right": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
 }
