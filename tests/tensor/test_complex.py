@@ -180,6 +180,29 @@ def test_the_derivative_of_eigenvectors() -> None:
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * abs(wanted).max())
 
 
+FACTORED: dict[str, Callable[[Any], Any]] = {
+    "eig": lambda w: abs(np.linalg.eig(w)[1] + np.linalg.eig(w)[0]).sum() + abs(np.linalg.eigvals(w) + 1).sum(),
+    "svd": lambda w: abs(np.linalg.svd(w, full_matrices=False)[0] * W[:, :3]).sum()
+    + (abs(np.linalg.svd(w)[0][:, 3:] * W[:, :1]) ** 2).sum() + abs(np.linalg.svd(w)[2] * W[:3, :3]).sum(),
+    "svd of more columns": lambda w: abs(np.linalg.svd(w.T, full_matrices=False)[0] * W[:3, :3]).sum()
+    + abs((np.linalg.svd(w.T)[0] * np.linalg.svd(w.T)[1]) @ np.linalg.svd(w.T, full_matrices=False)[2] + 1).sum(),
+    "qr": lambda w: abs(np.linalg.qr(w)[0] + 1).sum() + abs(np.linalg.qr(w)[1] + 1j).sum(),
+    "qr of more columns": lambda w: abs(np.linalg.qr(w.T)[0] + 1).sum() + abs(np.linalg.qr(w.T)[1] + 1j).sum(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTORED)
+def test_derivatives_of_factors(name: str) -> None:
+    cost, at = FACTORED[name], W[:, :3] if "eig" not in name else W
+    first = graphc.grad(cost, mode="interpreted")
+    found, wanted = first(at), slope(cost, at)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * abs(wanted).max())
+    if name == "qr":
+        bent = graphc.grad(lambda w: (abs(graphc.grad(cost)(w)) ** 2).sum(), mode="interpreted")
+        wanted = slope(lambda w: (abs(first(w)) ** 2).sum(), at)
+        np.testing.assert_allclose(bent(at), wanted, rtol=0, atol=1e-4 * abs(wanted).max())
+
+
 def test_triangles_and_factors() -> None:
     la = scipy.linalg
 
@@ -390,11 +413,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "cast": (lambda z: z.astype(float), GraphTypeError, "without the loss of its imaginary part"),
     "roots": (lambda z: scipy.linalg.sqrtm(np.outer(z, z)), GraphTypeError, "sqrtm of .*: it takes real matrices"),
     "pairs": (lambda z: scipy.linalg.eigh(np.outer(z, z), np.eye(5)), GraphTypeError, "it takes real matrices"),
-    "vectors": (
-        graphc.grad(lambda z: abs(np.linalg.svd(np.outer(z, z))[0]).sum()),
-        GradientError,
-        "of complex matrices has no derivative",
-    ),
     "cost": (graphc.grad(lambda q: q.sum()), GradientError, "complex128.*, not a floating scalar"),
     "jacobian": (graphc.jacrev(lambda q: q * q), GradientError, "with holomorphic=True"),
     "analytic": (

@@ -524,7 +524,7 @@ def eig(a: Any) -> tuple[Node, Node]:
 
     Of a real matrix with complex eigenvalues a call of `jit` gives complex ones. A function of variables raises an
     error that names the matrix: `eig_parts` gives real and imaginary parts, and `eig` of `a.astype("complex128")`
-    complex ones, without derivatives.
+    complex ones.
     """
     if type(as_node(a)) is Complex:
         values, vectors = factors("eig", square_of("eig", a))
