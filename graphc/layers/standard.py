@@ -106,8 +106,8 @@ class Layer:
 
     def features(self, x: Node, axis: int = -1, given: int | None = None) -> int:
         """Return the size of `x` along an axis: the static one, or `given`. Raises GraphTypeError where there is
-        neither, ShapeError where they differ."""
-        size = x.type.shape[axis] if x.ndim else None
+        neither, ShapeError where they differ, AxisError for an axis that `x` does not have."""
+        size = x.type.shape[normalise_axes(axis, x.ndim, f"{self.name} of {describe(x)}")[0]] if x.ndim else None
         if given is not None and isinstance(size, int) and size != given:
             raise ShapeError(f"{self.name} takes {given} numbers; {describe(x)} of type {x.type} has {size}")
         if given is None and not isinstance(size, int):
@@ -316,7 +316,7 @@ class _Norm(Layer):
 
 class BatchNorm(_Norm):
     """Batch normalisation: (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each feature along `axis`. Raises
-    GraphTypeError where the size of that axis is not known and `n_in` is not given; IndexError for an input without
+    GraphTypeError where the size of that axis is not known and `n_in` is not given; AxisError for an input without
     that axis.
 
     In training, mean and variance are taken over all other axes of the batch. The running averages, which prediction

@@ -341,6 +341,8 @@ def test_convolution() -> None:
         layers.Conv(2)(T.tensor3())
     with pytest.raises(GraphValueError, match="3 groups of 4 channels"):
         run(layers.Conv(6, groups=3), x)
+    with pytest.raises(IndexError, match="batchnorm of x .*: axis 7 is out of bounds"):
+        layers.BatchNorm(axis=7)(T.fmatrix("x"))
     with pytest.raises(GraphValueError, match="there are 2 axes"):
         layers.Conv(6, 3, stride=(1, 2, 3))
 
