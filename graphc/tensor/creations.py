@@ -42,7 +42,7 @@ from graphc.tensor import boundary
 from graphc.tensor.boundary import WRITERS
 from graphc.tensor.handles import UNKNOWN, Handle, known
 from graphc.tensor.numpy_classes import OF_CLASSES, OF_POLY1D, POLYNOMIALS, of_polynomials
-from graphc.tensor.numpy_module import STAND_INS, stand_in_for
+from graphc.tensor.numpy_module import MODULE, STAND_INS
 from graphc.tensor.python_functions import PYTHONS, REPLACED as OF_MATH, tells_apart
 from graphc.tensor.strided import REPLACED as OF_STRIDES
 from graphc.trees import leaves
@@ -424,7 +424,7 @@ COUNT, LOCK = [0], RLock()
 
 
 BY_ORIGINAL = {id(original): replacement for _, _, original, replacement in REPLACED}
-BY_MODULE = {id(np): stand_in_for(np), **{place: stand_in for place, (_, stand_in) in STAND_INS.items()}}
+BY_MODULE = {id(np): MODULE, **{place: stand_in for place, (_, stand_in) in STAND_INS.items()}}
 """The same of NumPy's module and what is another in it, where a program's module has it among its names."""
 BOUND: list[tuple[dict[str, Any], str, Any]] = []
 """The names of programs' modules that are replaced: the module's names, the name, NumPy's function; None for a name
@@ -472,9 +472,6 @@ def replace_names(names: dict[str, Any], without: Set[str] = frozenset()) -> Non
             for bound, own, value in BOUND if name == "numpy" else ():
                 if bound is names and id(value) in BY_MODULE:
                     names[own] = value
-        ours = sys.modules.get("graphc.numpy")
-        if ours is not None and id(ours) not in BY_MODULE:
-            BY_MODULE[id(ours)] = stand_in_for(ours)
         for name, value in [*names.items()]:
             made = BY_ORIGINAL.get(id(value))
             if made is None and "numpy" not in kept:

@@ -1,4 +1,4 @@
-"""NumPy's module, and `graphc.numpy`, as a traced program sees them: ufuncs and classes of numbers take what is traced.
+"""NumPy's module as a traced program sees it: its ufuncs and classes of numbers take what is traced.
 
     np.exp([x[0], x[1]])            the ufunc of an array of the two
     np.add.reduce([a, b])           its methods too
@@ -14,7 +14,6 @@ is NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -123,36 +122,33 @@ def converted(value: Node, dtype: str) -> Any:
     return make(OPS["cast"], (made,), {"dtype": dtype}) if made is node or type(made) is Number else made
 
 
-def stand_in_for(module: ModuleType) -> ModuleType:
-    """What stands for NumPy's module, or for `graphc.numpy`."""
+class Module(ModuleType):
+    """What stands for NumPy's module."""
 
-    class Module(ModuleType):
-        def __getattribute__(self, name: str) -> Any:
-            if name == "__class__":
-                return ModuleType
-            found = getattr(module, name)
-            stand_in = STAND_INS.get(id(found))
-            return found if stand_in is None or stand_in[0] is not found else stand_in[1]
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return ModuleType
+        found = getattr(np, name)
+        stand_in = STAND_INS.get(id(found))
+        return found if stand_in is None or stand_in[0] is not found else stand_in[1]
 
-        def __setattr__(self, name: str, value: Any) -> None:
-            setattr(module, name, value)
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(np, name, value)
 
-        def __eq__(self, other: object) -> bool:
-            return other is module or other is self
+    def __eq__(self, other: object) -> bool:
+        return other is np or other is self
 
-        def __hash__(self) -> int:
-            return hash(module)
+    def __hash__(self) -> int:
+        return hash(np)
 
-        def __dir__(self) -> list[str]:
-            return dir(module)
+    def __dir__(self) -> list[str]:
+        return dir(np)
 
-        def __repr__(self) -> str:
-            return repr(module)
+    def __repr__(self) -> str:
+        return repr(np)
 
-        def __reduce__(self) -> Any:
-            return import_module, (module.__name__,)
-
-    return Module(module.__name__)
+    def __reduce__(self) -> Any:
+        return __import__, ("numpy",)
 
 
 STAND_INS: dict[int, tuple[Any, Any]] = {
@@ -160,3 +156,4 @@ STAND_INS: dict[int, tuple[Any, Any]] = {
     **{id(kind): (kind, _number_class(kind)) for kind in (np.bool_, np.int32, np.int64, np.float32, np.float64)},
 }
 """What is another in the module, by the identity of NumPy's own: that and what stands for it."""
+MODULE = Module("numpy")

@@ -140,9 +140,10 @@ def others_than(argnums: int | Sequence[int]) -> Unchanged:
 
 def retraceable(function: Callable[P, Any], *args: Any, **kwargs: Any) -> Jitted[P, Any]:
     """`transformed`, for a function that may draw random numbers or ask for values in each call, if it is no compiled
-    one."""
+    one. Of one of `jit` it asks for values as that does, by variants."""
     made = transformed(function, *args, **kwargs)
-    made.retraces = not isinstance(function, Jitted) or function.retraces or function.answers
+    made.retraces = not isinstance(function, Jitted) or function.retraces
+    made.answers = isinstance(function, Jitted) and function.answers
     return made
 
 

@@ -209,7 +209,7 @@ def test_answers_are_bounded() -> None:
 
 def test_derivatives_of_what_jit_answers() -> None:
     slope = graphc.grad(graphc.jit(branch))
-    assert [slope(3.0), slope(-2.0)] == [6.0, -1.0]
+    assert [slope(3.0), slope(-2.0)] == [6.0, -1.0] and len(slope.variants()) == 2
     for made in (graphc.jit(graphc.grad(branch)), graphc.jit(lambda x: graphc.grad(branch)(x) + 0)):
         assert [made(3.0), made(-2.0), made(4.0)] == [6.0, -1.0, 8.0] and len(made.variants()) == 2
     assert graphc.jit(graphc.grad(graphc.grad(branch)))(3.0) == 2.0
