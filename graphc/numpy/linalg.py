@@ -6,7 +6,7 @@ functions. Type checkers read `linalg_names.pyi`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from graphc.numpy.linalg_names import *  # noqa: F403
 
 __all__ = offered(np.linalg, globals())  # noqa: PLE0605 - the names are NumPy's
-
-
-if not TYPE_CHECKING:  # which know the names
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"module 'graphc.numpy.linalg' has no attribute {name!r}")
 
 
 explain_all(globals())

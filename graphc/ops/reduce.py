@@ -311,26 +311,21 @@ def _logical_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
     return infer
 
 
-define_op(
-    "any",
-    infer=_logical_infer("any"),
-    eval=lambda node, x: np.asarray(np.any(x, axis=reduced_axes(node))),
-    lower=lambda node: _fold(node, "False", "logical_or(_0, _1)", "bool"),
-    vjp=lambda node, cotangent: (None,),
-    samples=_samples("any", "bool", differentiable=False),
-    batch=shifted("axes"),
-    doc="True if any element is true; false where there is none.",
-)
-define_op(
-    "all",
-    infer=_logical_infer("all"),
-    eval=lambda node, x: np.asarray(np.all(x, axis=reduced_axes(node))),
-    lower=lambda node: _fold(node, "True", "logical_and(_0, _1)", "bool"),
-    vjp=lambda node, cotangent: (None,),
-    samples=_samples("all", "bool", differentiable=False),
-    batch=shifted("axes"),
-    doc="True if all elements are true, or if there is none.",
-)
+def _logical(name: str, reduced: Callable[..., Any], start: str, step: str, doc: str) -> None:
+    define_op(
+        name,
+        infer=_logical_infer(name),
+        eval=lambda node, x: np.asarray(reduced(x, axis=reduced_axes(node))),
+        lower=lambda node: _fold(node, start, step, "bool"),
+        vjp=lambda node, cotangent: (None,),
+        samples=_samples(name, "bool", differentiable=False),
+        batch=shifted("axes"),
+        doc=doc,
+    )
+
+
+_logical("any", np.any, "False", "logical_or(_0, _1)", "True if any element is true; false where there is none.")
+_logical("all", np.all, "True", "logical_and(_0, _1)", "True if all elements are true, or if there is none.")
 
 
 # --- argmax and argmin ----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Calla
     be immutable, or `fresh`."""
 
     def define(cls: type[T]) -> type[T]:
-        fields = tuple(inspected(cls))
+        fields = tuple(vars(cls).get("__annotations__", {}))  # in order, unevaluated
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
         setters: list[Callable[[Any, Any], None]] = []
         # What the class says itself comes last: it goes before what is made here.
@@ -64,11 +64,6 @@ def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Calla
         return made
 
     return define
-
-
-def inspected(cls: type) -> dict[str, Any]:
-    """The annotations of a class's own fields, in order, unevaluated."""
-    return vars(cls).get("__annotations__", {})
 
 
 def _initializer(

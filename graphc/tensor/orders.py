@@ -79,11 +79,8 @@ def _position(name: str, x: Node, axes: Sequence[int]) -> Node:
     is_best = elementwise("equal", re, expand(extreme(re, (last,)), (last,)))
     best = extreme(elementwise("where", is_best, im, lowest), (last,))
     is_best = elementwise("logical_and", is_best, elementwise("equal", im, expand(best, (last,))))
-    return reduce.argmax(cast(elementwise("where", _any(is_nan, last), is_nan, is_best), "int8"), (last,))
-
-
-def _any(mask: Node, axis: int) -> Node:
-    return expand(reduce.reduce_any(mask, (axis,)), (axis,))
+    any_nan = expand(reduce.reduce_any(is_nan, (last,)), (last,))
+    return reduce.argmax(cast(elementwise("where", any_nan, is_nan, is_best), "int8"), (last,))
 
 
 def _places(name: str) -> Callable[..., Node]:

@@ -91,26 +91,23 @@ class GraphOrder:
 
     def __init__(self, goals: Goals) -> None:
         self._goals = goals
-        self._bodies: dict[Node, ScanGraph | BranchGraph] = {}
+        self._scans: dict[Node, ScanGraph] = {}
+        self._branches: dict[Node, BranchGraph] = {}
         checked = (side for guard in goals.purpose.checks for side in guard_sides(guard))
         self.nodes: Sequence[Node] = toposort((*goals.targets, *checked), self._predecessors)
         self.rounds: Mapping[Node, int] = _rounds_of(self.nodes, goals.sizing)
 
     def scan(self, node: Node) -> ScanGraph:
         """One step of a scan, made once."""
-        if node not in self._bodies:
-            self._bodies[node] = scan_graph(node, self._goals.sizing)
-        graph = self._bodies[node]
-        assert isinstance(graph, ScanGraph)
-        return graph
+        if node not in self._scans:
+            self._scans[node] = scan_graph(node, self._goals.sizing)
+        return self._scans[node]
 
     def branch(self, node: Node) -> BranchGraph:
         """Both bodies of a branch, made once."""
-        if node not in self._bodies:
-            self._bodies[node] = branch_graph(node, self._goals.sizing)
-        graph = self._bodies[node]
-        assert isinstance(graph, BranchGraph)
-        return graph
+        if node not in self._branches:
+            self._branches[node] = branch_graph(node, self._goals.sizing)
+        return self._branches[node]
 
     def _predecessors(self, node: Node) -> tuple[Node, ...]:
         """The values that must be known before a node: its arguments, and the sizes of its loops and of the loops in

@@ -361,7 +361,10 @@ def in_blocks(
             continue
         here, (root,) = parts.index(call), call.roots
         there = next((place for place in range(here + 1, len(parts)) if _reads(parts[place], root, access)), None)
-        if there is None or any(nest.number in access.after[call.number] for nest in _nests(parts[here + 1 : there])):
+        if there is None:
+            continue
+        between = (nest for part in parts[here + 1 : there] for nest in nests_of(part))
+        if any(nest.number in access.after[call.number] for nest in between):
             continue
         reader = as_rows(parts[there])
         if reader is None or not may_follow(reader, call, index, access, sizing):
@@ -439,7 +442,3 @@ def result_over(
 
 def _reads(part: Part, root: Node, access: Access) -> bool:
     return any(nest.number in access.readers[root] for nest in nests_of(part))
-
-
-def _nests(parts: Sequence[Part]) -> list[Nest]:
-    return [nest for part in parts for nest in nests_of(part)]

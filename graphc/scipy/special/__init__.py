@@ -10,11 +10,11 @@ no formula is an error that names the function and the argument.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphc.scipy.named import offer
 from graphc.scipy.special import addressed, composed
-from graphc.startup.hooks import nearest
+from graphc.startup.hooks import lazily, nearest
 from graphc.tensor import elementary, special as _special
 
 if TYPE_CHECKING:
@@ -74,23 +74,20 @@ _INSTEAD = {
 def _missing(name: str) -> str:
     """The reason why there is no such name."""
     if name in _INSTEAD:
-        return f": {_INSTEAD[name]}"
+        return _INSTEAD[name]
     if name.endswith(("_zeros", "_roots")) or name.startswith("roots_"):
-        return f": {_INTEGERS}"
+        return _INTEGERS
     if name.startswith(("mathieu_", "obl_", "pro_", "ellip_")):
-        return f": {_MODES}"
+        return _MODES
     if name.startswith(("lq", "pbdn", "pbvv_", "pbdv_", "riccati", "lmbda")) or name.endswith(("_p", "_p_all")):
-        return ": graphc has eval_legendre and lpmv of single degrees"
+        return "graphc has eval_legendre and lpmv of single degrees"
     if f"eval_{name}" in __all__:
-        return f": it makes a polynomial of NumPy's; eval_{name}(n, x) has its values"
-    near = nearest(name, __all__)
-    return f"{near and ': '}{near}"
+        return f"it makes a polynomial of NumPy's; eval_{name}(n, x) has its values"
+    return nearest(name, __all__)
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_missing(name)}")
+    __getattr__ = lazily(__name__, {}, _missing)
 
 
 offer(globals())

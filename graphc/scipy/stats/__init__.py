@@ -16,7 +16,7 @@ from typing import Any
 from graphc.scipy.named import offer
 from graphc.scipy.stats import descriptive, laws
 from graphc.scipy.stats.distribution import Discrete, Distribution, dirichlet, multinomial, multivariate_normal
-from graphc.startup.hooks import nearest
+from graphc.startup.hooks import lazily, nearest
 
 DISTRIBUTIONS: dict[str, Any] = {
     **{law.name: Distribution(law) for law in laws.CONTINUOUS},
@@ -39,12 +39,8 @@ _INSTEAD = {
     "mode": "jnp.unique(x, return_counts=True) counts values",
 }
 """Names that do not exist here, with what to use instead."""
-
-
-def __getattr__(name: str) -> Any:
-    why = _INSTEAD.get(name) or nearest(name, __all__)
-    why = why or "graphc has the distributions that are used most, and functions of samples that have derivatives"
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {why}")
+_OTHERS = "graphc has the distributions that are used most, and functions of samples that have derivatives"
+__getattr__ = lazily(__name__, {}, lambda name: _INSTEAD.get(name) or nearest(name, __all__) or _OTHERS)
 
 
 offer(globals())

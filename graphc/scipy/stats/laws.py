@@ -212,17 +212,12 @@ def _wald_logpdf(x: Node, mu: Node) -> Any:
     return -0.5 * LOG_2PI - 1.5 * log(x) - 0.5 * sqr(x / mu - 1) / x
 
 
-def _wald_place(x: Node, mu: Node) -> Any:
-    """The derivative of a quantile by mu: both densities of the distribution function are equal."""
-    return 2 / sqr(mu) * exp(_wald_parts(x, mu, 1)[1] - _wald_logpdf(x, mu))
-
-
 _wald_ppf, _wald_isf = (
     by_scipy(
         "invgauss",
         method,
         lambda x, q, mu, sign=sign: sign * exp(-_wald_logpdf(x, mu)),
-        lambda x, q, mu: _wald_place(x, mu),
+        lambda x, q, mu: 2 / sqr(mu) * exp(_wald_parts(x, mu, 1)[1] - _wald_logpdf(x, mu)),
     )
     for method, sign in (("ppf", 1), ("isf", -1))
 )
