@@ -254,6 +254,12 @@ def scalar_class(of: type[np.generic], convert: Callable[..., Any]) -> ScalarCla
     """The class of `graphc.numpy` for one of NumPy's types of scalars, of which np.bool_ takes no subclass.
     convert: the function that makes tensors, `jnp.array`."""
     name, example = of.__name__, np.array([1, 0], of)
-    doc = f"NumPy's scalars of {name}; tensors are converted.\n\n    >>> jnp.{name}([1, 0])\n    {example!r}\n"
+    errors = "ValueError for rows of different lengths" + (
+        ", OverflowError for a number out of range" * ("int" in name)
+    )
+    doc = (
+        f"NumPy's scalars of {name}; tensors are converted. Raises {errors}.\n\n"
+        f"    >>> jnp.{name}([1, 0])\n    {example!r}\n"
+    )
     own = {"__module__": "graphc.numpy", "__doc__": doc, "of": of, "convert": staticmethod(convert)}
     return ScalarClass(of.__name__, () if of is np.bool_ else (of,), {**own, "dtype": np.dtype(of)})
