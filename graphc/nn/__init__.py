@@ -123,9 +123,10 @@ def sparse_sigmoid(x: Any) -> Any:
     return el.clip(el.true_div(el.add(in_floats(x), 1), 2), 0, 1)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
     """exp(x) / sum(exp(x)) over `axis` (None: all), without overflow; over the elements that `where` chooses alone, the
-    others are 0. Raises AxisError for a wrong axis.
+    others are 0. initial: a lower bound of the largest score, as older programs of JAX give it: it changes nothing.
+    Raises AxisError for a wrong axis.
 
         >>> nn.softmax(np.zeros(2))
         array([0.5, 0.5])
@@ -135,9 +136,9 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return el.where(where, losses.softmax(_among(x, where), axis), 0)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
     """log(softmax(x)) over `axis` (None: all); over the elements that `where` chooses alone, the others are -inf.
-    Raises AxisError for a wrong axis.
+    initial: as of `softmax`. Raises AxisError for a wrong axis.
     """
     if where is None:
         return losses.log_softmax(x, axis)

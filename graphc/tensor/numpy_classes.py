@@ -276,11 +276,32 @@ def _make_poly1d(self: Any, c_or_r: Any, r: bool = False, variable: str | None =
     MAKE_POLY1D(self, c_or_r, r, variable)
 
 
+def _of_coefficients(own: Callable[..., Any]) -> Callable[..., Any]:
+    """One of NumPy's functions that make arrays of `np.poly1d`, which gives the coefficients that are tensors."""
+
+    def of_polynomials(*args: Any, **kwargs: Any) -> Any:
+        given = [each.coeffs if isinstance(each, np.poly1d) else each for each in args]
+        alone = len(given) == 1 and isinstance(given[0], Node)
+        return given[0] if alone else own(*given, **kwargs)
+
+    return of_polynomials
+
+
+class _Numeric:
+    """NumPy's functions of arrays, as `np.polyder` and kin look them up."""
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(NUMERIC, name)
+        return _of_coefficients(own) if name in ("asarray", "asanyarray", "convolve") else own
+
+
 IMPL: Any = sys.modules["numpy.lib._polynomial_impl"]
-"""The module in which `np.poly1d` looks up the names of functions."""
-TRIM_ZEROS, MAKE_POLY1D = IMPL.trim_zeros, np.poly1d.__init__
+"""The module in which `np.poly1d` and `np.polyder` look up the names of functions."""
+TRIM_ZEROS, MAKE_POLY1D, NUMERIC = IMPL.trim_zeros, np.poly1d.__init__, IMPL.NX
 OF_POLY1D: tuple[tuple[Any, str, Any, Any], ...] = (
     (IMPL, "trim_zeros", TRIM_ZEROS, _trim_zeros),
+    (IMPL, "NX", NUMERIC, _Numeric()),
+    (IMPL, "atleast_1d", IMPL.atleast_1d, _of_coefficients(IMPL.atleast_1d)),
     (np.poly1d, "__init__", MAKE_POLY1D, _make_poly1d),
 )
 """The replacements for `np.poly1d`: the place, the name, NumPy's own, and what takes its place."""

@@ -347,7 +347,8 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
 
 
 def as_vector(name: str, value: Any) -> Node:
-    """A number or a vector as a vector. Raises RankError for more axes."""
+    """A number, a vector or one of NumPy's polynomials as a vector. Raises RankError for more axes."""
+    value = value.coeffs if isinstance(value, np.poly1d) else value
     node = of_rank(value, f"{name}: {{}} is no vector", 0, 1)
     return flatten(node)
 

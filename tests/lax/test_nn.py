@@ -35,7 +35,10 @@ FORMULAS: dict[str, tuple[Callable[..., Any], Any]] = {
     "identity": (nn.identity, X),
     "softmax": (nn.softmax, _softmax(X)),
     "softmax of all": (lambda x: nn.softmax(x, axis=None), _softmax(X.ravel()).reshape(2, 4)),
-    "softmax where": (lambda x: nn.softmax(x, 0, where=CHOSEN), _softmax(np.where(CHOSEN, X, -np.inf), 0)),
+    "softmax where": (
+        lambda x: nn.softmax(x, 0, where=CHOSEN, initial=-np.inf),
+        _softmax(np.where(CHOSEN, X, -np.inf), 0),
+    ),
     "log_softmax": (nn.log_softmax, np.log(_softmax(X))),
     "logsumexp": (lambda x: nn.logsumexp(x, 1, where=CHOSEN), np.log((np.exp(X) * CHOSEN).sum(1))),
     "logmeanexp": (
