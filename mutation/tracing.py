@@ -35,7 +35,7 @@ TRACING = Area(
         M("native code goes on with a variant that is none any more", "tracing/traced.py",
           '"axes of one element broadcast")\n        self.use(None)\n', '"axes of one element broadcast")\n'),
         M("a call takes the variant that was made first", "tracing/variants.py",
-          "        if variant.holds(shapes):\n            return variant", "        return variant"),
+          "            if not variant.holds(shapes):\n                continue\n", ""),
         M("axes of one element are looked at last", "tracing/traced.py",
           'variants.insert(0, made)\n        log_retrace(self.title, given, "axes',
           'variants.append(made)\n        log_retrace(self.title, given, "axes'),

@@ -195,7 +195,8 @@ def test_tensors_as_indices() -> None:
     npt.assert_array_equal(slope, [2, 2, 2])
     plain = np.arange(3.0)
     with pytest.raises(GraphTypeError, match="jnp.asarray"):
-        graphc.jit(lambda i: plain[i])(1)
+        graphc.jit(lambda i: plain[i]).lower(1)
+    assert [graphc.jit(lambda i: plain[i])(k) for k in (1, 2)] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])

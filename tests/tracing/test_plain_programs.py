@@ -24,7 +24,7 @@ def test_random_programs_give_what_numpy_gives_or_say_why_not() -> None:
             text, way, found = trial(seed)
             assert ALLOWED.issuperset(found), f"{seed} by {way}: {found}\n{text}"
             told.update(found)
-    assert told["same"] > PROGRAMS // 3 and told["refused"] > PROGRAMS // 3, told
+    assert told["same"] > PROGRAMS and told["refused"] > PROGRAMS // 5, told
 
 
 @pytest.mark.slow
