@@ -46,6 +46,7 @@ from graphc.tracing.programs import (
     rebuilt_over,
     run,
     traced,
+    with_defaults,
 )
 from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import leaves, like, map_leaves, outline, structure, up_to
@@ -67,7 +68,7 @@ class Custom(Generic[P, R]):
         return f"<{self.name}>"
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        given: tuple[Any, ...] = by_position(self.fun, args, kwargs)
+        given: tuple[Any, ...] = with_defaults(self.fun, by_position(self.fun, args, kwargs))
         self.check_defined()
         if TRACE.depth or any(isinstance(leaf, Node) for leaf in leaves(given)):
             made: R = self.over(*given)

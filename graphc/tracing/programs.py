@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,14 @@ def by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if bound.kwargs:
         raise GraphTypeError(f"{title(function)}: {', '.join(bound.kwargs)} must be given by position")
     return bound.args
+
+
+def with_defaults(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments by position, with the defaults of those that are left out: `bwd` gives a cotangent for each."""
+    if not isinstance(function, FunctionType) or not function.__defaults__:
+        return args
+    absent = function.__code__.co_argcount - len(args)
+    return (*args, *function.__defaults__[-absent:]) if 0 < absent <= len(function.__defaults__) else args
 
 
 def run(by: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:

@@ -146,6 +146,21 @@ def test_a_derivative_by_each_argument() -> None:
     npt.assert_allclose(graphc.grad(f, argnums=(0, 1))(2.0, 3.0), (3 * np.sin(2.0), 0.0), rtol=1e-14)
 
 
+def test_an_argument_that_is_left_out_has_a_cotangent_too() -> None:
+    @graphc.custom_vjp
+    def f(x: Any, scale: Any = 2.0) -> Any:
+        return x * scale
+
+    f.defvjp(lambda x, scale=2.0: (f(x, scale), (x, scale)), lambda kept, g: (g * kept[1], g * kept[0]))
+    calls = [f, lambda x: f(x=x), lambda x: f(x, 2.0), lambda x: f(x, scale=2.0)]
+    assert [graphc.grad(call)(3.0) for call in calls] == [2.0] * 4
+    assert graphc.grad(f, argnums=1)(3.0, 5.0) == 3.0
+
+    g = graphc.custom_jvp(lambda x, n=3: x**n)
+    g.defjvp(lambda primals, tangents: (g(*primals), tangents[0] * 3 * primals[0] ** 2))
+    assert graphc.grad(g)(2.0) == graphc.vmap(graphc.grad(g))(np.array([2.0]))[0] == 12.0
+
+
 Point = namedtuple("Point", ["x", "y"])
 
 
