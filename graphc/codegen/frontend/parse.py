@@ -151,7 +151,7 @@ class _Function:
             self.loc = ir.Loc(SOURCE_NAME, statement.lineno)
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)]):
-                    self.assign(name, self.passed_on(self.computed(statement.value)))
+                    self.assign_value(name, statement.value)
                 case ast.Assign(targets=[ast.Subscript(value=base, slice=index)]):
                     value = self.value(statement.value)
                     self.body.append(ir.SetItem(self.value(base), self.value(index), value, self.loc))
@@ -166,15 +166,15 @@ class _Function:
                     self.branch(statement)
                 case ast.For(target=ast.Name(), orelse=[]):
                     self.loop(statement)
+                case ast.While(orelse=[]):
+                    self.repeat(statement)
                 case ast.Break() if self.exits:
                     self.exits[-1].append(self.jump())
                 case _:
                     raise self.failure(statement, "not a kernel's statement")
 
     def branch(self, statement: ast.If) -> None:
-        truth = self.call(self.fact(("truth",), ir.Global("bool", bool, self.loc)), [self.value(statement.test)])
-        fork = ir.Branch(self.named(truth), 0, 0, self.loc)
-        self.body.append(fork)
+        fork = self.fork(self.value(statement.test))
         ends: list[ir.Jump] = []
         fork.truebr = self.start_block()
         self.inside(statement.body)
@@ -191,6 +191,13 @@ class _Function:
         for each in ends:
             each.target = self.here
 
+    def fork(self, condition: ir.Var) -> ir.Branch:
+        """A branch whose targets are set later."""
+        truth = self.call(self.fact(("truth",), ir.Global("bool", bool, self.loc)), [condition])
+        made = ir.Branch(self.named(truth), 0, 0, self.loc)
+        self.body.append(made)
+        return made
+
     def loop(self, statement: ast.For) -> None:
         assert isinstance(statement.target, ast.Name)
         counter = self.named(ir.Expr.getiter(value=self.value(statement.iter), loc=self.loc))
@@ -202,9 +209,20 @@ class _Function:
         self.several.add(index.name)
         fork = ir.Branch(self.named(ir.Expr.pair_second(value=pair, loc=self.loc)), 0, 0, self.loc)
         self.body.append(fork)
+        self.iteration(fork, header, statement.body, statement.target.id, index)
+
+    def repeat(self, statement: ast.While) -> None:
+        entry = self.jump()
+        entry.target = header = self.start_block()
+        self.iteration(self.fork(self.value(statement.test)), header, statement.body)
+
+    def iteration(
+        self, fork: ir.Branch, header: int, body: list[ast.stmt], name: str = "", index: ir.Var | None = None
+    ) -> None:
+        """The body of a loop, from the branch that ends its header on, and the block after the loop."""
         fork.truebr = self.start_block()
         self.exits.append([])
-        self.inside(statement.body, statement.target.id, index)
+        self.inside(body, name, index)
         if not self.is_ended():
             self.jump().target = header
         fork.falsebr = self.start_block()
@@ -252,36 +270,82 @@ class _Function:
 
     def named(self, made: ir.Expr | ir.Const | ir.Global) -> ir.Var:
         """A variable of its own for the value of an expression."""
+        return self.assign(self.fresh(), made)
+
+    def fresh(self) -> str:
         self.temporaries += 1
-        return self.assign(f"${self.temporaries}", made)
+        return f"${self.temporaries}"
 
     def computed(self, node: ast.expr) -> ir.Expr | ir.Var:
         match node:
-            case ast.Name(id=name) if name in self.variables:
-                place = self.places[name]
-                if place != self.within[: len(place)]:
-                    self.several.add(name)
-                return self.variables[name]
-            case ast.Name(id=name) if name in self.names or name == "range":
-                return self.fact((name,), ir.Global(name, self.names.get(name, range), self.loc))
             case ast.Name(id=name):
-                raise self.failure(node, f"the name {name!r} is not defined")
+                return self.read_name(node, name)
             case ast.Constant(value=bool() | int() | float() as value):
                 return self.literal(value)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 return self.literal(-value)
             case ast.BinOp(left, op, right) if type(op) in BINARY:
                 return self.binary(BINARY[type(op)], left, right)
-            case ast.Compare(left, [op], [right]) if type(op) in COMPARED:
-                return self.binary(COMPARED[type(op)], left, right)
-            case ast.UnaryOp(op, operand) if type(op) in UNARY:
-                return ir.Expr.unary(fn=UNARY[type(op)], value=self.value(operand), loc=self.loc)
+            case ast.Compare(left, [comparison], [right]) if type(comparison) in COMPARED:
+                return self.binary(COMPARED[type(comparison)], left, right)
+            case ast.UnaryOp(sign, operand) if type(sign) in UNARY:
+                return ir.Expr.unary(fn=UNARY[type(sign)], value=self.value(operand), loc=self.loc)
             case ast.Subscript(value, index):
                 return ir.Expr.getitem(value=self.value(value), index=self.value(index), loc=self.loc)
+            case ast.IfExp():
+                return self.choice(node)
+            case ast.BoolOp():
+                return self.decision(node)
             case ast.Call(function, args, []):
                 return self.call(self.value(function), [self.value(each) for each in args])
             case _:
                 raise self.failure(node, "not a kernel's expression")
+
+    def read_name(self, node: ast.expr, name: str) -> ir.Var:
+        if name in self.variables:
+            place = self.places[name]
+            if place != self.within[: len(place)]:
+                self.several.add(name)
+            return self.variables[name]
+        if name not in self.names and name != "range":
+            raise self.failure(node, f"the name {name!r} is not defined")
+        return self.fact((name,), ir.Global(name, self.names.get(name, range), self.loc))
+
+    def choice(self, node: ast.IfExp) -> ir.Var:
+        """`first if condition else second`: a variable that both ways assign."""
+        name, ends = self.fresh(), []
+        fork = self.fork(self.value(node.test))
+        for is_second, value in enumerate((node.body, node.orelse)):
+            begin = self.start_block()
+            if is_second:
+                fork.falsebr = begin
+            else:
+                fork.truebr = begin
+            self.assign_value(name, value)
+            ends.append(self.jump())
+        self.start_block()
+        for each in ends:
+            each.target = self.here
+        return self.variables[name]
+
+    def decision(self, node: ast.BoolOp) -> ir.Var:
+        """`first and second and ...`, or `or`: a variable that is assigned until one of them decides."""
+        name, forks = self.fresh(), []
+        self.assign_value(name, node.values[0])
+        self.several.add(name)
+        for value in node.values[1:]:
+            forks.append(self.fork(self.variables[name]))
+            begin = self.start_block()
+            forks[-1].truebr = forks[-1].falsebr = begin
+            self.assign_value(name, value)
+        last = self.jump()
+        last.target = end = self.start_block()
+        for fork in forks:
+            if isinstance(node.op, ast.And):
+                fork.falsebr = end
+            else:
+                fork.truebr = end
+        return self.variables[name]
 
     def binary(self, function: Any, left: ast.expr, right: ast.expr) -> ir.Expr:
         return ir.Expr.binop(fn=function, lhs=self.value(left), rhs=self.value(right), loc=self.loc)
@@ -300,6 +364,9 @@ class _Function:
             self.facts.append(ir.Assign(value, target, self.loc))
             self.meanings[target.name] = value
         return self.known[key]
+
+    def assign_value(self, name: str, node: ast.expr) -> None:
+        self.assign(name, self.passed_on(self.computed(node)))
 
     def passed_on(self, made: ir.Expr | ir.Var) -> ir.Expr | ir.Var:
         """A value that another variable takes as it is. numba gives both variables one type, so a name of the language

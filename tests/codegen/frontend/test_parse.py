@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+import inspect
 import random
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 from numba.core import ir
 
 from graphc.codegen.frontend.parse import definitions_of, parsed
+from graphc.codegen.special import plain, plain_shares
 from graphc.errors import CompileError
 
 NAMES: dict[str, Any] = {"range": range, "bool": bool, "abs": abs, "most": max, "inf": float("inf")}
@@ -84,6 +88,16 @@ SOURCES = {
     "operators": (
         "    x[0] = (n + 2) // 3 % 5 * 2 - abs(~n) * +n\n    x[1] = (n & 3 | 4 ^ n) << 2 >> 1\n    return not n >= 2\n"
     ),
+    "while": (
+        "    y = n * 3\n    while y > 4:\n        y = y - 3\n        if y == 5: break\n        x[0] = y\n    return y\n"
+    ),
+    "choices": (
+        "    y = 1 if n > 2 else x[n] if n > 1 else -1.5\n    return y * (2 if y > 1 else 3) + (n if n > 3 else 0)\n"
+    ),
+    "decisions": (
+        "    a = n > 1 and x[n - 1] > 1 and n != 3\n    b = n == 2 or not a or x[5] > 0\n"
+        "    if (a or n > 4) and b: return 1\n    return 2 if a and b else 3\n"
+    ),
     "steps": "    for i in range(n, 0, -1):\n        x[i - 1] = n / i\n    return n != 1\n",
 }
 
@@ -142,7 +156,7 @@ def test_random_statements(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("    while n: n = n - 1\n    return 0\n", "line 2: not a kernel's statement: while n:"),
+        ("    assert n\n    return 0\n", "line 2: not a kernel's statement: assert n"),
         ("    return x.size\n", "line 2: not a kernel's expression: x.size"),
         ("    y = missing(n)\n    return y\n", "line 2: the name 'missing' is not defined"),
         ("    return 0 < n < 2\n", "not a kernel's expression"),
@@ -156,6 +170,16 @@ def test_random_statements(seed: int) -> None:
 def test_what_no_kernel_has_is_refused(text: str, told: str) -> None:
     with pytest.raises(CompileError, match=told):
         parsed(definitions_of(f"def f(x, n):\n{text}")["f"], NAMES)
+
+
+@pytest.mark.parametrize("module", [plain, plain_shares])
+def test_special_functions_are_in_the_language(module: ModuleType) -> None:
+    """Those of exported C functions, each of which is compiled where a program calls it."""
+    known = {**vars(builtins), **vars(module)}
+    written = [each for each in definitions_of(inspect.getsource(module)).values() if each.name[0] != "_"]
+    assert len(written) > 10
+    for each in written:
+        assert parsed(each, known).size
 
 
 def test_a_text_that_does_not_parse_is_refused() -> None:
