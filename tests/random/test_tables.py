@@ -76,6 +76,16 @@ KEYS: dict[str, Row] = {
     "wald": Row(
         lambda k, s, a, b: R.wald(k, a, b, s), (POSITIVE, POSITIVE), lambda a, b: stats.invgauss(a / b, scale=b)
     ),
+    "rayleigh": Row(lambda k, s, a: R.rayleigh(k, a, s), (POSITIVE,), lambda a: stats.rayleigh(scale=a)),
+    "rademacher": Row(R.rademacher),
+    "maxwell": Row(R.maxwell, rounds=True),
+    "double_sided_maxwell": Row(lambda k, s, a, b: R.double_sided_maxwell(k, a, b, s), (PLACE, POSITIVE), rounds=True),
+    "triangular": Row(
+        lambda k, s, a, b, c: R.triangular(k, a, b, c, s), (PLACE, between(1.2, 1.8), between(2.0, 3.0)), rounds=True
+    ),
+    "generalized_normal": Row(lambda k, s, a: R.generalized_normal(k, a, s), (POSITIVE,), rounds=True),
+    "ball": Row(lambda k, s: R.ball(k, 3, 2, s), rounds=True),
+    "orthogonal": Row(lambda k, s: R.orthogonal(k, 3, s), rounds=True),
     "gamma": Row(lambda k, s, a: R.gamma(k, a, s), (POSITIVE,), stats.gamma),
     "loggamma": Row(lambda k, s, a: R.loggamma(k, a, s), (POSITIVE,), stats.loggamma),
     "chisquare": Row(lambda k, s, a: R.chisquare(k, a, s), (POSITIVE,), stats.chi2),
