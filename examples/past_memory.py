@@ -40,7 +40,7 @@ def read(folder: str, block_id: tuple[int, int]) -> Any:
 
 
 def hold(megabytes: int) -> bool:
-    """Let this process allocate no more than these megabytes besides libraries and threads; tell whether it is so."""
+    """Let this process allocate no more than these megabytes besides its libraries; tell whether it is so."""
     __import__("scipy.special")  # OpenBLAS, which waits for ever if it gets no memory
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     used = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData")] or [2**40]
@@ -60,8 +60,7 @@ def main(folder: Path, client: Client) -> None:
     write(folder)
     rows = da.map_blocks(read, str(folder), chunks=((ROWS,) * SHARDS, (COLUMNS,)), dtype="f4")
     print(f"{4e-6 * SHARDS * ROWS * COLUMNS:.0f} MB in {SHARDS} files; dashboard: {client.dashboard_link}", flush=True)
-    held = [client.submit(hold, LIMIT, workers=[each], pure=False) for each in client.scheduler_info()["workers"]]
-    print("the system holds them to the limit:", all(client.gather(held)))
+    print("the system holds them to the limit:", all(client.run(hold, LIMIT).values()))
     began = default_timer()
     near = distributed.fit(loss, np.zeros(COLUMNS - 1), rows, method=graphc.optimizers.adam(0.1), batch=5)
     print(f"Adam: {near.steps} steps in {default_timer() - began:.1f} s, loss {near.value:.4f}", flush=True)
