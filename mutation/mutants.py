@@ -608,7 +608,7 @@ OPS = Area(
         M("integers below all others are 0", "arrays/dtypes.py",
           'return "False" if dtype == "bool" else str(np.iinfo(dtype).min)', 'return "False" if dtype == "bool" else "0"'),
         M("all() of nothing is false", "ops/reduce.py",
-          '_fold(node, "True", "logical_and(_0, _1)", "bool")', '_fold(node, "False", "logical_and(_0, _1)", "bool")'),
+          '_logical("all", np.all, "True",', '_logical("all", np.all, "False",'),
         M("the derivative of a product of matrices is not transposed", "ops/linalg/products.py",
           "return matmul(cotangent, shapes.transpose(b)), matmul(shapes.transpose(a), cotangent)",
           "return matmul(cotangent, b), matmul(shapes.transpose(a), cotangent)"),

@@ -19,9 +19,10 @@ kept of a `recomputed` loop within a step (checkpointing): the backward scan run
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NoReturn
 
 from graphc.arrays.dtypes import is_float
-from graphc.autodiff import pulled_back
+from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GradientError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item, make_body, needed_of, param
@@ -35,13 +36,16 @@ from graphc.ir.node import (
     Size,
     Type,
     constant_value,
+    define_op,
     describe,
     make,
     next_serial,
+    tuple_of,
     variable,
 )
 from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
 from graphc.ops.branch import resized
+from graphc.ops.custom import DIRECTION
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import UNKNOWN, Loop, is_recomputed, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
@@ -120,6 +124,8 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     """The cotangents of a scan's operands at the positions `wanted`."""
     since = next_serial()
     loop = loop_of(node.args, node.attrs)
+    if DIRECTION.is_transposed and constant_value(loop.count) == UNKNOWN:
+        return _transposed(node, cotangents, wanted)
     first = len(node.args) - len(loop.operands)
     asked = {param for place, param in enumerate(loop.body.params, first) if place in wanted}
     step = step_of(loop, [param for param in loop.fixed if param in asked])
@@ -285,5 +291,86 @@ def _outside_sizes(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, N
         )
     return {node: params[node] for node in sorted(params, key=lambda node: params[node].attrs["index"])}
 
+
+# --- loops without a bound on their trip count, in forward products ---------------------------------------------------
+# A forward product is the derivative of the transposed product by its cotangents (autodiff.jvp). The transposed product
+# of such a loop would go back over steps that are not kept. Nobody computes it: it is a node that only its derivative
+# is asked of, which is a loop that carries tangents beside its states.
+#
+#     while x * x > 2: x = x - f(x) / 2        x and the tangent t: (x, t) -> (x - f(x) / 2, t - f'(x) t / 2)
+
+
+def _transposed(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+    """The cotangents of operands at the positions `wanted`, as results of one node."""
+    places = tuple(place for place in sorted(wanted) if is_float(node.args[place].type.dtype))
+    attrs = {**node.attrs, "given": tuple(cotangents), "wanted": places}
+    made = make(TRANSPOSED, (*node.args, *cotangents.values()), attrs)
+    result: list[Node | None] = [None] * len(node.args)
+    for number, place in enumerate(places):
+        result[place] = item(made, number)
+    return result
+
+
+def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
+    """The tangents of a loop's last states, for the operands of `TRANSPOSED` that are their cotangents; `cotangents`
+    are tangents of the loop's operands."""
+    since = next_serial()
+    given = node.attrs["given"]
+    first = len(node.args) - len(given)
+    loop = loop_of(node.args[:first], node.attrs)
+    by_place = {node.attrs["wanted"][number]: tangent for number, tangent in cotangents.items()}
+    begin = first - len(loop.operands)
+    of_states = {n: by_place.get(begin + n) for n, state in enumerate(loop.states) if is_float(state.type.dtype)}
+    of_fixed = {n: by_place.get(begin + len(loop.states) + n) for n in range(len(loop.fixed))}
+    step = step_of(loop, [loop.fixed[n] for n, tangent in of_fixed.items() if tangent is not None])
+    inputs = [step.states[n] for n in of_states]
+    inputs += [step.fixed[n] for n, tangent in of_fixed.items() if tangent is not None]
+    along = [variable(each.type.dtype, each.type.shape) for each in inputs]
+    count = len(step.states)
+    products = jvp([step.results[n] for n in of_states], inputs, along, "ignore")
+    products = [
+        _with_invariant_sizes(each, step.states[n].type.shape, step.varying)
+        for each, n in zip(products, of_states, strict=True)
+    ]
+    operands = [tangent for tangent in of_fixed.values() if tangent is not None]
+    replaced = {**step.operands, **dict(zip(along[len(of_states) :], operands, strict=True))}
+    results = substitute((*step.results[:count], *products, *step.results[count:]), replaced)
+    body, captured = close([*step.states, *along[: len(of_states)]], results, since)
+    starts = [
+        _zeros_like(loop.initial[n]) if tangent is None else resized(tangent, list(loop.initial[n].type.shape))
+        for n, tangent in of_states.items()
+    ]
+    repeat = loop.repeat
+    both = scan_node(
+        sizes.as_size(loop.count),
+        body,
+        [],
+        [*loop.initial, *starts],
+        captured,
+        reverse=repeat.reverse,
+        until=repeat.until,
+        limit=loop.limit,
+    )
+    places = {n: count + number for number, n in enumerate(of_states)}
+    ends = [item(both, places[n]) if first + number in wanted else None for number, n in enumerate(given)]
+    return [None] * first + ends
+
+
+def _not_computed(node: Node, *_: object) -> NoReturn:
+    raise GradientError(
+        f"{describe(node)}: the derivative needs what each step of a loop within a loop has left, and their number is "
+        "known only at the end; scan with n_steps, the most there can be, and until() has one"
+    )
+
+
+TRANSPOSED = define_op(
+    "scan_transposed",
+    infer=lambda args, attrs: tuple_of([args[place].type for place in attrs["wanted"]]),
+    eval=_not_computed,
+    lower=_not_computed,
+    cost=1000.0,
+    doc="The transposed product of a loop without a bound on its trip count: only its derivative is computed.",
+    vjps=_tangents,
+)
 
 FUNCTIONS["scan_vjps"] = scan_vjps

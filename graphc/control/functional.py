@@ -108,8 +108,9 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
     """Repeat `carry = body(carry)` while `cond(carry)` holds, and return the final carry.
 
-    init: the initial carry, a tensor or a pytree, as in `scan`. The trip count is unknown in advance, so it can be
-    differentiated only if the derivative needs no values of the steps; `graphc.scan` with `until` always can.
+    init: the initial carry, a tensor or a pytree, as in `scan`. Forward products (`jvp`, `jacfwd`) are a loop of their
+    own. The trip count is unknown in advance, so `grad` is there only if it needs no values of the steps; that of
+    `graphc.scan` with `until` always is.
 
     Raises GraphTypeError where the carry changes its structure or a type, RankError for a condition that is no scalar.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from functools import reduce
 from inspect import unwrap
 from typing import Any
 
@@ -117,6 +118,67 @@ def test_the_derivative_of_a_while_loop(function: Make, mode: str) -> None:
     with pytest.raises(GradientError, match=r"while_loop .*test_functional.py:\d+\): .*known only at the end; .*until"):
         graphc.grad(linear, w)
     assert float(function([x, w], graphc.grad(linear, x))(3.0, 2.0)) == 32.0
+
+
+UNBOUNDED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "a constant": (
+        lambda x, w: graphc.while_loop(lambda c: c[1] < 4, lambda c: (T.sin(c[0]) * w + x, c[1] + 1), (x, 0))[0],
+        lambda x, w: reduce(lambda c, _: T.sin(c) * w + x, range(4), x),
+    ),
+    "no step": (lambda x, w: graphc.while_loop(lambda c: c.sum() > 1e9, lambda c: c * w, x * w), lambda x, w: x * w),
+    "two states": (
+        lambda x, w: graphc.while_loop(
+            lambda c: c[2] < 3, lambda c: (c[1] * c[0], T.exp(-c[0]) + w, c[2] + 1), (x, w * x, 0)
+        )[1],
+        lambda x, w: reduce(lambda c, _: (c[1] * c[0], T.exp(-c[0]) + w), range(3), (x, w * x))[1],
+    ),
+    "within another": (
+        lambda x, w: graphc.while_loop(
+            lambda c: c[1] < 2,
+            lambda c: (
+                graphc.while_loop(lambda d: d[1] < 3, lambda d: (d[0] * d[0] * w + x, d[1] + 1), (c[0], 0))[0],
+                c[1] + 1,
+            ),
+            (x, 0),
+        )[0],
+        lambda x, w: reduce(lambda c, _: c * c * w + x, range(6), x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_forward_products_of_a_while_loop(name: str, function: Make) -> None:
+    """They are those of its steps written out, to second order, and all columns of a Jacobian."""
+    loop, steps = UNBOUNDED[name]
+    x, v = T.dvector("x"), T.dvector("v")
+    w = T.dscalar("w")
+    found: list[Node] = []
+    wanted: list[Node] = []
+    for build, results in ((loop, found), (steps, wanted)):
+        value = build(x, w)
+        along = graphc.jvp(value, [x, w], [v, T.cos(w)])
+        results += [value, along, graphc.jvp(along, x, v * v), graphc.Rop(value, w, 2.0)]
+    given = np.array([0.3, -0.4, 0.5]), 0.7, np.array([1.0, -2.0, 0.5])
+    for one, other in zip(function([x, w, v], found)(*given), function([x, w, v], wanted)(*given), strict=True):
+        npt.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    columns, others = (
+        graphc.jacfwd(lambda a, build=build: build(a, T.constant(0.7)))(given[0]) for build in UNBOUNDED[name]
+    )
+    npt.assert_allclose(columns, others, rtol=1e-12, atol=1e-14)
+
+
+def test_forward_products_of_a_while_loop_in_the_steps_of_a_scan(function: Make) -> None:
+    x = T.dscalar("x")
+
+    def step(c: Any, e: Any) -> tuple[Any, Any]:
+        last = graphc.while_loop(lambda d: d[1] < 3, lambda d: (T.sin(d[0]) + x * e, d[1] + 1), (c, 0))[0]
+        return last, last
+
+    total, rows = lax.scan(step, x, T.constant([1.0, 2.0]))
+    written = reduce(lambda c, e: T.sin(T.sin(T.sin(c) + x * e) + x * e) + x * e, (1.0, 2.0), x)
+    products = [graphc.jvp(total + rows.sum() * 0, x, 1.0), graphc.jvp(written, x, 1.0)]
+    found, wanted = function([x], products)(0.4)
+    npt.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

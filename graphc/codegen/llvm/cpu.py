@@ -119,7 +119,6 @@ def equivalent() -> str:
     return best if best and own & VECTORS == NAMED[best] & VECTORS else ""
 
 
-@cache
 def has_slow_wide_vectors(target: str) -> bool:
     """True if loops for a target have vectors of 32 bytes though 64 are there, since those slow the processor down."""
     name = processor()[0] if target == NATIVE else target

@@ -104,7 +104,12 @@ def usual_width() -> int:
     bits, which are slower for a while after each use. Measured where LLVM itself gives loops 256 (Emerald Rapids):
     loops within the caches take 0.7 to 0.8 of the time, others as long as before."""
     longest = max(vector_widths())
-    return 256 if longest == 512 and has_slow_wide_vectors(options.target) else longest
+    return 256 if longest == 512 and _has_slow_wide_vectors(options.target) else longest
+
+
+@cache
+def _has_slow_wide_vectors(target: str) -> bool:
+    return has_slow_wide_vectors(target)  # which asks the system
 
 
 SHORT = 1
