@@ -121,18 +121,25 @@ class BackwardStep:
 
 
 def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
-    """The cotangents of a scan's operands at the positions `wanted`."""
+    """The cotangents of a scan's operands at the positions `wanted`. Raises GradientError if they need kept values of a
+    loop without a bound on its trip count."""
     since = next_serial()
     loop = loop_of(node.args, node.attrs)
-    if DIRECTION.is_transposed and constant_value(loop.count) == UNKNOWN:
-        return _transposed(node, cotangents, wanted)
     first = len(node.args) - len(loop.operands)
     asked = {param for place, param in enumerate(loop.body.params, first) if place in wanted}
     step = step_of(loop, [param for param in loop.fixed if param in asked])
     states = len(step.states)
     rows = {n: row for n in range(len(loop.outputs)) if (row := cotangents.get(states + n)) is not None}
     back = _step_back(step, asked, rows)
-    backward = _loop_back(node, step, back, cotangents, rows, since)
+    kept = _stored_values(step, back.results, back.variables)
+    if kept and constant_value(loop.count) == UNKNOWN:
+        if DIRECTION.is_transposed:
+            return _transposed(node, cotangents, wanted)
+        raise GradientError(
+            f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
+            "end; scan with n_steps, the most there can be, and until() has one"
+        )
+    backward = _loop_back(node, step, back, cotangents, rows, kept, since)
     result: list[Node | None] = [None] * len(node.args)
     places = [
         *(first + len(step.elements) + n for n in back.carried),
@@ -169,15 +176,16 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
 
 
 def _loop_back(
-    node: Node, step: Unrolled, back: BackwardStep, cotangents: Mapping[int, Node], rows: Mapping[int, Node], since: int
+    node: Node,
+    step: Unrolled,
+    back: BackwardStep,
+    cotangents: Mapping[int, Node],
+    rows: Mapping[int, Node],
+    kept: Sequence[Node],
+    since: int,
 ) -> Node:
-    """The backward scan. Raises GradientError if it needs kept values of a loop without a bound on its trip count."""
-    loop, kept = step.loop, _stored_values(step, back.results, back.variables)
-    if kept and constant_value(loop.count) == UNKNOWN:
-        raise GradientError(
-            f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
-            "end; scan with n_steps, the most there can be, and until() has one"
-        )
+    """The backward scan. kept: the values of the forward scan that it reads."""
+    loop = step.loop
     forward, stacks = _with_stored_outputs(node, step, kept)
     inputs = {value: variable(value.type.dtype, value.type.shape, value.name) for value in kept}
     results = substitute(back.results, {**inputs, **step.operands})
