@@ -51,6 +51,7 @@ from graphc.ops.scan import UNKNOWN, Loop, is_recomputed, loop_of, make_scan, ou
 from graphc.ops.shape import zeros
 from graphc.startup.record import record, replace
 
+KNOWN_LATE = "and their number is known only at the end; scan with n_steps, the most there can be, and until() has one"
 KEPT = 4.0
 """The values of ops that cost more than this are kept, not recomputed."""
 
@@ -135,10 +136,7 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     if kept and constant_value(loop.count) == UNKNOWN:
         if DIRECTION.is_transposed:
             return _transposed(node, cotangents, wanted)
-        raise GradientError(
-            f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
-            "end; scan with n_steps, the most there can be, and until() has one"
-        )
+        raise GradientError(f"{describe(node)}: its derivative needs what each step has left, {KNOWN_LATE}")
     backward = _loop_back(node, step, back, cotangents, rows, kept, since)
     result: list[Node | None] = [None] * len(node.args)
     places = [
@@ -329,10 +327,10 @@ def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     by_place = {node.attrs["wanted"][number]: tangent for number, tangent in cotangents.items()}
     begin = first - len(loop.operands)
     of_states = {n: by_place.get(begin + n) for n, state in enumerate(loop.states) if is_float(state.type.dtype)}
-    of_fixed = {n: by_place.get(begin + len(loop.states) + n) for n in range(len(loop.fixed))}
-    step = step_of(loop, [loop.fixed[n] for n, tangent in of_fixed.items() if tangent is not None])
-    inputs = [step.states[n] for n in of_states]
-    inputs += [step.fixed[n] for n, tangent in of_fixed.items() if tangent is not None]
+    places = {begin + len(loop.states) + n: n for n in range(len(loop.fixed))}
+    of_fixed = {n: by_place[place] for place, n in places.items() if place in by_place}
+    step = step_of(loop, [loop.fixed[n] for n in of_fixed])
+    inputs = [*(step.states[n] for n in of_states), *(step.fixed[n] for n in of_fixed)]
     along = [variable(each.type.dtype, each.type.shape) for each in inputs]
     count = len(step.states)
     products = jvp([step.results[n] for n in of_states], inputs, along, "ignore")
@@ -340,8 +338,7 @@ def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
         _with_invariant_sizes(each, step.states[n].type.shape, step.varying)
         for each, n in zip(products, of_states, strict=True)
     ]
-    operands = [tangent for tangent in of_fixed.values() if tangent is not None]
-    replaced = {**step.operands, **dict(zip(along[len(of_states) :], operands, strict=True))}
+    replaced = {**step.operands, **dict(zip(along[len(of_states) :], of_fixed.values(), strict=True))}
     results = substitute((*step.results[:count], *products, *step.results[count:]), replaced)
     body, captured = close([*step.states, *along[: len(of_states)]], results, since)
     starts = [
@@ -359,15 +356,14 @@ def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
         until=repeat.until,
         limit=loop.limit,
     )
-    places = {n: count + number for number, n in enumerate(of_states)}
-    ends = [item(both, places[n]) if first + number in wanted else None for number, n in enumerate(given)]
+    numbers = {n: count + number for number, n in enumerate(of_states)}
+    ends = [item(both, numbers[n]) if first + number in wanted else None for number, n in enumerate(given)]
     return [None] * first + ends
 
 
 def _not_computed(node: Node, *_: object) -> NoReturn:
     raise GradientError(
-        f"{describe(node)}: the derivative needs what each step of a loop within a loop has left, and their number is "
-        "known only at the end; scan with n_steps, the most there can be, and until() has one"
+        f"{describe(node)}: the derivative needs what each step of a loop within a loop has left, {KNOWN_LATE}"
     )
 
 

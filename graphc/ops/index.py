@@ -413,7 +413,8 @@ DECIDING = {
     **dict.fromkeys(("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"), slice(1)),
     "where": slice(1, None), "clip": slice(1, None), "set_gather": slice(2),
     **dict.fromkeys(
-        "iota segment_of argmax argmin argsort argtop lexorder searchsorted_left searchsorted_right".split(), slice(0)
+        "iota segment_of argmax argmin argsort argtop lexorder lu searchsorted_left searchsorted_right".split(),
+        slice(0),
     ),
 }  # fmt: skip
 """The operands of ops whose results are not negative if none of these is."""
@@ -421,11 +422,10 @@ DECIDING = {
 
 def _deciding(node: Node) -> Sequence[Node] | None:
     """The operands by which an integer is not negative if none of them is; None if it may be."""
-    value, name = constant_value(node), node.op.name
+    value = constant_value(node)
     if value is not None:
         return None if (value < 0).any() else ()
-    if name == "item" and node.args[0].op.name == "lu":  # the order of rows, and which were exchanged
-        return () if node.attrs["index"] else None
+    name = node.args[0].op.name if node.op.name == "item" else node.op.name
     if name in DECIDING:
         return node.args[DECIDING[name]]
     if name in ("add", "minimum", "floor_div") and node.type.dtype == "int64":

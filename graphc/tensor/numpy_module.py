@@ -51,7 +51,7 @@ def arrayed(value: Any) -> Any:
 
 
 class Ufunc:
-    """What stands for a ufunc of NumPy's."""
+    """An object in place of a ufunc of NumPy's, equal to it and with its attributes, that calls it."""
 
     __slots__ = ("of",)
 
@@ -123,7 +123,7 @@ def converted(value: Node, dtype: str) -> Any:
 
 
 class Module(ModuleType):
-    """What stands for NumPy's module."""
+    """A module in place of NumPy's, equal to it and with its names."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__class__":

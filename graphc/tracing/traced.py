@@ -506,13 +506,10 @@ class Jitted(Direct, Interface[P, R]):
         if len(corrected) > len(answers):  # the interpreter rounds in another way
             return self.trace(args, kwargs, given, ones, short, corrected)
         if not results:
-            variant = Variant(types, None, lambda *given: made, made, (), guards, ones, watched)
-            variant.questions = questions
-            return variant
+            return Variant(types, None, lambda *given: made, made, (), guards, ones, watched, questions)
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
-        variant = Variant(types, function, call, made, results, guards, ones, watched)
-        variant.questions = questions
+        variant = Variant(types, function, call, made, results, guards, ones, watched, questions)
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
         if short:
             variant.short, variant.example = short, [without_elements(leaf) for leaf in given]

@@ -296,9 +296,10 @@ class Variant:
         asked: Guards,
         ones: Sequence[Sequence[int]],
         watched: Sequence[Outside] = (),
+        questions: Sequence[Question] = (),
     ) -> None:
         self.watched = watched
-        self.questions: Sequence[Question] = ()
+        self.questions = questions
         self.types = types
         self.function = function
         self.call = call
@@ -453,6 +454,7 @@ def shapes_of(leaves: Sequence[Any]) -> Shapes:
 def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None:
     """The first variant whose guards hold for these arguments, and for which nothing outside has changed."""
     shapes: Shapes | None = None
+    given: Sequence[Any] | None = None
     answers: dict[Any, Any] = {}
     for variant in variants:
         if variant.changed() is not None:
@@ -464,7 +466,8 @@ def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None
                 continue
         if not variant.questions:
             return variant
-        given = plain_arrays(leaves)
+        if given is None:
+            given = plain_arrays(leaves)
         if all(each.holds(given, answers) for each in variant.questions):
             return variant
     return None
@@ -473,10 +476,10 @@ def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None
 def tell_of_retrace(title: str, variants: Sequence[Variant], leaves: Sequence[Any], most: int) -> None:
     """Log which guard of each variant these arguments do not meet. Where there are `most` variants already, warn once,
     with the guard that failed most often."""
-    shapes = shapes_of(leaves)
+    shapes, given = shapes_of(leaves), plain_arrays(leaves)
     found = [each.asked.failing(shapes) for each in variants]
     for variant, condition in zip(variants, found, strict=True):
-        question = None if condition is not None else first_failing(variant.questions, plain_arrays(leaves))
+        question = None if condition is not None else first_failing(variant.questions, given)
         if question is not None:
             log_retrace(title, leaves, f"{question} does not hold")
     failing = [each for each in found if each is not None]

@@ -213,7 +213,7 @@ class KernelLowering(lowering.Lower):
         self.lower_normal_function(self.fndesc)
 
     def _find_singly_assigned_variable(self) -> None:
-        self._singly_assigned_vars = {*self.values}
+        self._singly_assigned_vars = self.values
         self._blk_local_varmap: dict[str, Value] = {}
 
     def alloca_lltype(self, name: str, lltype: llvm.Type, datamodel: Any = None) -> Value:
@@ -354,7 +354,10 @@ def _read(source: str, functions: Sequence[Prototype], externals: Mapping[str, P
     """numba's IR of the functions, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
     names: dict[str, Any] = (
-        primitives.NAMES | CONSTANTS | {name: primitives.NativeCall(prototype) for name, prototype in native.items()}
+        primitives.NAMES
+        | CONSTANTS
+        | {"range": range}
+        | {name: primitives.NativeCall(prototype) for name, prototype in native.items()}
     )
     # Error messages of numba quote the line.
     linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numba.core.types  # noqa: F401 - before what it imports in a circle
@@ -74,7 +74,7 @@ class Parsed:
     """A function in numba's IR. `values`: the names that are assigned once, before all their uses on every way."""
 
     ir: ir.FunctionIR
-    values: Collection[str]
+    values: set[str]
 
     @property
     def size(self) -> int:
@@ -112,12 +112,10 @@ class _Function:
         """The names that are assigned again, or used where the assignment may not have been."""
         self.within: tuple[int, ...] = ()
         """The first blocks of the loops and branches around a statement."""
-        self.known: dict[tuple[str, ...], ir.Var] = {}
-        """The variables that hold names of the language and literals."""
         self.meanings: dict[str, ir.Const | ir.Global] = {}
-        """What they hold."""
+        """The names of the language and literals that variables of the first block hold, by the names of these."""
         self.facts: list[Any] = []
-        """The statements that assign to them."""
+        """The statements that assign to these variables."""
         self.blocks: dict[int, ir.Block] = {}
         self.body: list[Any] = []
         self.temporaries = 0
@@ -307,25 +305,21 @@ class _Function:
             if place != self.within[: len(place)]:
                 self.several.add(name)
             return self.variables[name]
-        if name not in self.names and name != "range":
+        if name not in self.names:
             raise self.failure(node, f"the name {name!r} is not defined")
-        return self.fact((name,), ir.Global(name, self.names.get(name, range), self.loc))
+        return self.fact((name,), ir.Global(name, self.names[name], self.loc))
 
     def choice(self, node: ast.IfExp) -> ir.Var:
         """`first if condition else second`: a variable that both ways assign."""
-        name, ends = self.fresh(), []
+        name = self.fresh()
         fork = self.fork(self.value(node.test))
-        for is_second, value in enumerate((node.body, node.orelse)):
-            begin = self.start_block()
-            if is_second:
-                fork.falsebr = begin
-            else:
-                fork.truebr = begin
-            self.assign_value(name, value)
-            ends.append(self.jump())
-        self.start_block()
-        for each in ends:
-            each.target = self.here
+        fork.truebr = self.start_block()
+        self.assign_value(name, node.body)
+        first = self.jump()
+        fork.falsebr = self.start_block()
+        self.assign_value(name, node.orelse)
+        second = self.jump()
+        first.target = second.target = self.start_block()
         return self.variables[name]
 
     def decision(self, node: ast.BoolOp) -> ir.Var:
@@ -358,12 +352,12 @@ class _Function:
 
     def fact(self, key: tuple[str, ...], value: ir.Const | ir.Global) -> ir.Var:
         """The variable of the first block that holds a name of the language, or a literal."""
-        if key not in self.known:
-            name = "!" + " ".join(key)
-            self.known[key] = target = self.variables[name] = self.scope.define(name, self.loc)
-            self.facts.append(ir.Assign(value, target, self.loc))
-            self.meanings[target.name] = value
-        return self.known[key]
+        name = "!" + " ".join(key)
+        if name not in self.meanings:
+            self.meanings[name] = value
+            self.variables[name] = self.scope.define(name, self.loc)
+            self.facts.append(ir.Assign(value, self.variables[name], self.loc))
+        return self.variables[name]
 
     def assign_value(self, name: str, node: ast.expr) -> None:
         self.assign(name, self.passed_on(self.computed(node)))

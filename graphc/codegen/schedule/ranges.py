@@ -81,11 +81,10 @@ def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Range:
     if index.ndim == 0 and sizes.known_nonnegative(index):
         size = sizing.of(index)
         return size, size
-    name = index.op.name
+    made = index.args[0] if index.op is ITEM else index
+    name = made.op.name
     if name in PLACES:
-        return 0, sizes.add(PLACES[name](index, sizing), -1)
-    if index.op is ITEM and index.args[0].op.name == "lu" and index.attrs["index"]:
-        return 0, sizes.add(sizing.shape(index.args[0].args[0])[-2], -1)  # rows
+        return 0, sizes.add(PLACES[name](made, sizing), -1)
     combine = COMBINED.get(name) or OF_INDICES.get(name)
     if combine is None:
         return UNKNOWN
@@ -107,10 +106,11 @@ PLACES: dict[str, Callable[[Node, Sizing], Size]] = {
     "argsort": lambda node, sizing: sizing.shape(node.args[0])[1],
     "argtop": lambda node, sizing: sizing.shape(node.args[0])[1],
     "lexorder": lambda node, sizing: sizing.shape(node.args[0])[0],
+    "lu": lambda node, sizing: sizing.shape(node.args[0])[-2],
     "searchsorted_left": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
     "searchsorted_right": lambda node, sizing: sizes.add(sizing.shape(node.args[0])[0], 1),
 }
-"""Ops whose elements are places: how many there are to be had."""
+"""Ops whose elements, or integers among their results, are places: how many there are to be had."""
 
 
 def _both(combine: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
