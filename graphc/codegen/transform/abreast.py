@@ -38,6 +38,8 @@ NOT_OF_VECTORS = {operators.FLOORDIV, operators.MOD} | {
     operators.CALLS[name] for name in "floordiv mod fmod ipow gcd lcm nextafter philox philox_low philox_high".split()
 }
 """Operators whose instructions have no form for vectors, or none that gains."""
+FOR_VECTORS = ir.Let | ir.Set | ir.Store | ir.Note | ir.Loop
+"""Statements that have a form for vectors."""
 
 
 def short_rows_abreast(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
@@ -51,57 +53,78 @@ def short_rows_abreast(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
 
 
 def second_form(loop: ir.Loop) -> tuple[ir.Expr, ir.Loop] | None:
-    """The loop for short rows, and the condition of it; None for loops that gain nothing, or may not have it."""
-    conflicts = loop.conflicts
-    if conflicts is None or loop.safepoint is not None or any(buffer.row is None for buffer in conflicts):
-        return None
+    """The loop for short rows and the condition under which it runs; None where it gains nothing or is not allowed."""
     # With short rows it is no long nest, which would have to ask whether the call must end.
-    loop = replace(loop, body=tuple(stmt for stmt in loop.body if not asks(stmt)))
-    if not all(
-        isinstance(stmt, ir.Let | ir.Set | ir.Store | ir.Note | ir.Loop) for stmt in visit.statements(loop.body)
-    ):
-        return None
-    if not any(isinstance(stmt, ir.Set) for inner in inner_loops(loop.body) for stmt in inner.body):
-        return None
-    if sum(map(visit.op_count, visit.own_expressions(visit.statements(loop.body)))) > MOST_OPS or carries(loop.body):
-        return None
-    if any(isinstance(part, ir.Apply) and part.op in NOT_OF_VECTORS for part in visit.all_expressions(loop.body)):
+    loop = replace(loop, body=tuple(stmt for stmt in loop.body if not is_safepoint(stmt)))
+    if not reduces_rows(loop) or not may_run_abreast(loop):
         return None
     body = without_blocks(loop.body)
     if body is None:
         return None
-    blocks = {ir.length_of_blocks(inner.size) for inner in inner_loops(loop.body)} - {None}
-    numbers = {
-        stmt.var: stmt.value for stmt in visit.statements(body) if isinstance(stmt, ir.Let) and stmt.value == ir.ZERO
-    }
-    body = tuple(map(in_turn, simplify(tuple(visit.with_values(body, numbers)))))
-    sizes = dict.fromkeys(inner.size for inner in inner_loops(body))
-    rows = [each.row for each in conflicts if each.row is not None]
-    is_open = any((number := ir.int_value(size)) is None or not ir.has_columns(number) for size in sizes)
-    changing = {loop.var, *visit.defined(body), *(inner.var for inner in inner_loops(body))}
-    if not is_open or not all(map(is_fixed(changing), (*sizes, *rows))):
+    zeros = {stmt.var: ir.ZERO for stmt in visit.statements(body) if isinstance(stmt, ir.Let) and stmt.value == ir.ZERO}
+    body = tuple(map(in_turn, simplify(tuple(visit.with_values(body, zeros)))))
+    condition = rows_are_short(loop, body)
+    if condition is None or not may_repeat(body, loop.conflicts or ()):
         return None
-    if not (visit.read_buffers(body) & visit.stored_buffers(body)) <= {*conflicts}:
-        return None
-    if not all(fills(body, buffer) for buffer in conflicts):
-        return None
-    most = ir.SHORT_DEAR if is_dear(loop.body) and not rows else ir.SHORT_READ
-    limits = [size for size in dict.fromkeys((*sizes, *rows)) if (ir.int_value(size) or most + 1) > most]
-    if any(ir.int_value(size) is not None for size in limits):
-        return None
-    tests = [ir.apply(operators.LE, size, ir.integer(most)) for size in limits]
-    tests += [ir.apply(operators.GE, size, ir.ONE) for size in limits if size in blocks]
-    condition: ir.Expr = ir.apply(operators.GE, ir.subtract(loop.size, loop.begin), ir.integer(ir.LANES))
-    for test in reversed(tests):
-        condition = ir.apply(operators.AND, test, condition)
     return condition, replace(loop, body=body, abreast=True)
 
 
-def asks(stmt: ir.Stmt) -> bool:
+def is_safepoint(stmt: ir.Stmt) -> bool:
     """True for the question whether the call must end."""
     if isinstance(stmt, ir.If):
-        return not stmt.orelse and all(map(asks, stmt.then))
+        return not stmt.orelse and all(map(is_safepoint, stmt.then))
     return isinstance(stmt, ir.Invoke) and stmt.function in SAFEPOINT_CALLS
+
+
+def reduces_rows(loop: ir.Loop) -> bool:
+    """True where iterations have loops that update scalars, such as sums, and are short enough to be written twice."""
+    if not any(isinstance(stmt, ir.Set) for inner in inner_loops(loop.body) for stmt in inner.body):
+        return False
+    return sum(map(visit.op_count, visit.own_expressions(visit.statements(loop.body)))) <= MOST_OPS
+
+
+def may_run_abreast(loop: ir.Loop) -> bool:
+    """True where iterations are independent, and made of statements and operators that have a form for vectors."""
+    if loop.conflicts is None or loop.safepoint is not None or any(buffer.row is None for buffer in loop.conflicts):
+        return False
+    if not all(isinstance(stmt, FOR_VECTORS) for stmt in visit.statements(loop.body)) or carries(loop.body):
+        return False
+    return not any(
+        isinstance(part, ir.Apply) and part.op in NOT_OF_VECTORS for part in visit.all_expressions(loop.body)
+    )
+
+
+def may_repeat(body: Sequence[ir.Stmt], own: Sequence[ir.Buffer]) -> bool:
+    """True where an iteration that is carried out twice writes the same again. own: buffers with a row for each
+    iteration alone; it may read these after it has filled the row, and nothing else that it writes."""
+    if not (visit.read_buffers(body) & visit.stored_buffers(body)) <= {*own}:
+        return False
+    return all(fills(body, buffer) for buffer in own)
+
+
+def rows_are_short(loop: ir.Loop, body: Sequence[ir.Stmt]) -> ir.Expr | None:
+    """The condition that all rows of `loop` are short and that there are iterations for all lanes; None where lengths
+    are known now or change from row to row. body: the iteration without blocks."""
+    inner = list(inner_loops(loop.body))
+    own_rows = [buffer.row for buffer in loop.conflicts or () if buffer.row is not None]
+    lengths = dict.fromkeys(each.size for each in inner_loops(body))
+    changing = {loop.var, *visit.defined(body), *(each.var for each in inner_loops(body))}
+    if not all(map(is_fixed(changing), (*lengths, *own_rows))):
+        return None
+    known = [ir.int_value(length) for length in lengths]
+    if all(length is not None and ir.has_columns(length) for length in known):
+        return None
+    most = ir.SHORT_DEAR if is_dear(loop.body) and not own_rows else ir.SHORT_READ
+    limited = [length for length in dict.fromkeys((*lengths, *own_rows)) if (ir.int_value(length) or most + 1) > most]
+    if any(ir.int_value(length) is not None for length in limited):
+        return None
+    in_blocks = {ir.length_of_blocks(each.size) for each in inner}
+    tests = [ir.apply(operators.LE, length, ir.integer(most)) for length in limited]
+    tests += [ir.apply(operators.GE, length, ir.ONE) for length in limited if length in in_blocks]
+    condition: ir.Expr = ir.apply(operators.GE, ir.subtract(loop.size, loop.begin), ir.integer(ir.LANES))
+    for test in reversed(tests):
+        condition = ir.apply(operators.AND, test, condition)
+    return condition
 
 
 def fills(body: Sequence[ir.Stmt], buffer: ir.Buffer) -> bool:

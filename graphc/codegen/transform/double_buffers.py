@@ -93,36 +93,51 @@ def _double_buffered(
 def _read_step(loop: ir.Loop, outer: Mapping[ir.Var, ir.Expr], reads: Mapping[ir.Buffer, int]) -> Step | None:
     """The step of a loop, if it has this form."""
     before, row = loop.body[:-1], loop.body[-1] if loop.body else None
-    if loop.begin != ir.ZERO or not isinstance(row, ir.Loop):
+    if loop.begin != ir.ZERO or not isinstance(row, ir.Loop) or not _is_plain(row):
         return None
-    simple = all(isinstance(stmt, ir.Let | ir.Store) for stmt in row.body) and row.begin == ir.ZERO
-    if not simple or sum(visit.op_count(expr) for stmt in row.body for expr in visit.expressions(stmt)) > MOST_OPS:
-        return None
+    copies = [stmt for stmt in before if isinstance(stmt, ir.Loop)]
     names = tuple(stmt for stmt in before if not isinstance(stmt, ir.Loop))
-    if not all(
-        isinstance(stmt, ir.Note) or (isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX) for stmt in names
-    ):
-        return None
-    inner = [stmt for stmt in before if isinstance(stmt, ir.Loop)]
-    if visit.read_buffers(names) or any(
-        isinstance(part, ir.Load) for each in (*inner, row) for part in ir.subexpressions(each.size)
-    ):
+    if not all(map(_names_position, names)) or any(map(_reads_memory, (each.size for each in (*copies, row)))):
         return None
     values = {**outer, **{stmt.var: stmt.value for stmt in names if isinstance(stmt, ir.Let)}}
-    joined = _read_joined(inner, row.size, values)
+    joined = _read_joined(copies, row.size, values)
     if joined is None or not all(_is_read_in_order(row, each.buffer, reads) for each in joined):
         return None
-    states = {part.buffer for each in joined for piece in each.pieces for part in ir.subexpressions(piece.value)
-              if isinstance(part, ir.Load)}  # fmt: skip
+    state = _find_state(loop, row, joined)
+    return None if state is None else Step(names, row, state, joined)
+
+
+def _is_plain(row: ir.Loop) -> bool:
+    """True for a loop from 0 on without loops or branches inside, with few operators."""
+    if row.begin != ir.ZERO or not all(isinstance(stmt, ir.Let | ir.Store) for stmt in row.body):
+        return False
+    return sum(visit.op_count(expr) for stmt in row.body for expr in visit.expressions(stmt)) <= MOST_OPS
+
+
+def _names_position(stmt: ir.Stmt) -> bool:
+    """True for a statement that computes a position from positions, and for notes."""
+    if isinstance(stmt, ir.Let):
+        return stmt.var.dtype == ir.INDEX and not _reads_memory(stmt.value)
+    return isinstance(stmt, ir.Note)
+
+
+def _reads_memory(expr: ir.Expr) -> bool:
+    return any(isinstance(part, ir.Load) for part in ir.subexpressions(expr))
+
+
+def _find_state(loop: ir.Loop, row: ir.Loop, joined: Sequence[Joined]) -> ir.Buffer | None:
+    """The state of a step: the one buffer that pieces are copied from and that the row writes, each iteration its own
+    element. None where there is no such buffer, or where the row writes others that are many or that are read."""
+    parts = (part for each in joined for piece in each.pieces for part in ir.subexpressions(piece.value))
+    copied = {part.buffer for part in parts if isinstance(part, ir.Load)}
     stores = [stmt for stmt in row.body if isinstance(stmt, ir.Store)]
-    own = [store for store in stores if store.buffer in states]
-    others = [store.buffer for store in stores if store.buffer not in states]
-    if len(own) != 1 or len(others) > MOST_OTHERS or not visit.read_buffers(loop.body).isdisjoint(others):
+    states = [store for store in stores if store.buffer in copied]
+    others = [store.buffer for store in stores if store.buffer not in copied]
+    if len(states) != 1 or len(others) > MOST_OTHERS or not visit.read_buffers(loop.body).isdisjoint(others):
         return None
-    (store,) = own
-    if store.index != row.var or store.buffer.dtype != joined[0].buffer.dtype:
-        return None
-    return Step(names, row, store.buffer, joined)
+    (store,) = states
+    is_swappable = store.index == row.var and store.buffer.dtype == joined[0].buffer.dtype
+    return store.buffer if is_swappable else None
 
 
 def _read_joined(
@@ -179,7 +194,7 @@ def _in_pairs(loop: ir.Loop, step: Step, fresh: Fresh) -> Iterator[ir.Stmt]:
     def name(hint: str) -> ir.Var:
         return ir.Var(fresh(hint), ir.INDEX)
 
-    pair, one = name("pair"), name("last")
+    pair, last = name("pair"), name("last")
     count = loop.size
     if not isinstance(count, ir.Var | ir.Const):
         count = name("steps")
@@ -190,10 +205,10 @@ def _in_pairs(loop: ir.Loop, step: Step, fresh: Fresh) -> Iterator[ir.Stmt]:
         *_one_step(step, {loop.var: ir.add(twice, ir.ONE)}, other, step.state, fresh),
     )
     yield ir.Loop(pair, ir.quotient(count, ir.integer(2)), both, safepoint=ir.safepoint_in_blocks(loop.safepoint, 2))
-    place = name("i")
-    copy = ir.Loop(place, step.row.size, (ir.Store(step.state, place, ir.Load(other, place)),))
+    i = name("i")
+    copy = ir.Loop(i, step.row.size, (ir.Store(step.state, i, ir.Load(other, i)),))
     rest = _one_step(step, {loop.var: ir.subtract(count, ir.ONE)}, step.state, other, fresh)
-    yield ir.Loop(one, ir.remainder(count, ir.integer(2)), (*rest, copy))
+    yield ir.Loop(last, ir.remainder(count, ir.integer(2)), (*rest, copy))
 
 
 def _one_step(
@@ -204,37 +219,38 @@ def _one_step(
     for stmt in step.names:
         if isinstance(stmt, ir.Let):
             name = ir.Var(fresh(stmt.var.name), ir.INDEX)
-            yield ir.Let(name, _with(stmt.value, values))
+            yield ir.Let(name, visit.replace_vars(stmt.value, values))
             values[stmt.var] = name
         elif source == step.state:
             yield stmt
-    bounds = [_with(each.joint, values) for each in step.joined]
-    size = _with(step.row.size, values)
-    for begin, length, numbers in _parts(bounds, size):
+    joints = [visit.replace_vars(temporary.joint, values) for temporary in step.joined]
+    size = visit.replace_vars(step.row.size, values)
+    for begin, length, numbers in _parts(joints, size):
         if ir.int_value(length) == 0:
             continue
         if not isinstance(begin, ir.Var) and ir.int_value(begin) is None:
             name = ir.Var(fresh("begin"), ir.INDEX)
             yield ir.Let(name, begin)
             begin = name
-        var = ir.Var(fresh("i"), ir.INDEX)
-        place = ir.add(begin, var)
-        pieces: dict[ir.Buffer, ir.Expr] = {}
-        for each, number, bound in zip(step.joined, numbers, bounds, strict=True):
-            element = place if number == 0 else var if begin == bound else ir.add(ir.subtract(begin, bound), var)
-            piece = each.pieces[number]
-            pieces[each.buffer] = _with(piece.value, {**values, piece.var: element})
-        body = [_moved(stmt, step, pieces, source, target) for stmt in step.row.body]
-        yield ir.Loop(var, length, tuple(iteration(body, {**values, step.row.var: place}, fresh, with_notes=True)))
+        i = ir.Var(fresh("i"), ir.INDEX)
+        position = ir.add(begin, i)
+        elements: dict[ir.Buffer, ir.Expr] = {}
+        for temporary, number, joint in zip(step.joined, numbers, joints, strict=True):
+            first = ir.ZERO if number == 0 else joint
+            index = i if begin == first else ir.add(ir.subtract(begin, first), i)
+            piece = temporary.pieces[number]
+            elements[temporary.buffer] = visit.replace_vars(piece.value, {**values, piece.var: index})
+        body = [_moved(stmt, step, elements, source, target) for stmt in step.row.body]
+        yield ir.Loop(i, length, tuple(iteration(body, {**values, step.row.var: position}, fresh, with_notes=True)))
 
 
-def _parts(bounds: Sequence[ir.Expr], size: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr, tuple[int, ...]]]:
+def _parts(joints: Sequence[ir.Expr], size: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr, tuple[int, ...]]]:
     """The parts of a row between joints: its begin, its length, and of each temporary the number of the piece there."""
-    if len(bounds) == 1:
-        yield ir.ZERO, bounds[0], (0,)
-        yield bounds[0], ir.subtract(size, bounds[0]), (1,)
+    if len(joints) == 1:
+        yield ir.ZERO, joints[0], (0,)
+        yield joints[0], ir.subtract(size, joints[0]), (1,)
         return
-    first, second = bounds
+    first, second = joints
     low, high = ir.apply(operators.MINIMUM, first, second), ir.apply(operators.MAXIMUM, first, second)
     yield ir.ZERO, low, (0, 0)
     yield first, ir.apply(operators.MAXIMUM, ir.subtract(second, first), ir.ZERO), (1, 0)
@@ -242,24 +258,19 @@ def _parts(bounds: Sequence[ir.Expr], size: ir.Expr) -> Iterator[tuple[ir.Expr, 
     yield high, ir.subtract(size, high), (1, 1)
 
 
-def _with(expr: ir.Expr, values: Mapping[ir.Var, ir.Expr]) -> ir.Expr:
-    return ir.rebuild(expr, lambda part: values.get(part) if isinstance(part, ir.Var) else None)
-
-
 def _moved(
-    stmt: ir.Stmt, step: Step, pieces: Mapping[ir.Buffer, ir.Expr], source: ir.Buffer, target: ir.Buffer
+    stmt: ir.Stmt, step: Step, elements: Mapping[ir.Buffer, ir.Expr], source: ir.Buffer, target: ir.Buffer
 ) -> ir.Stmt:
-    """A statement of the loop over the row with pieces in place of temporaries, and `target` in place of the state."""
+    """A statement of the loop over the row that reads the state from `source` and writes it to `target`. elements: the
+    values that stand for elements of temporaries."""
 
-    def found(part: ir.Expr) -> ir.Expr | None:
-        if not isinstance(part, ir.Load):
-            return None
-        if part.buffer in pieces:
-            return ir.rebuild(pieces[part.buffer], row)
-        return ir.Load(source, part.index) if part.buffer == step.state else None
-
-    def row(part: ir.Expr) -> ir.Expr | None:
+    def from_source(part: ir.Expr) -> ir.Expr | None:
         return ir.Load(source, part.index) if isinstance(part, ir.Load) and part.buffer == step.state else None
 
-    stmt = visit.map_own_expressions(stmt, lambda expr: ir.rebuild(expr, found))
+    def without_temporaries(part: ir.Expr) -> ir.Expr | None:
+        if isinstance(part, ir.Load) and part.buffer in elements:
+            return ir.rebuild(elements[part.buffer], from_source)
+        return from_source(part)
+
+    stmt = visit.map_own_expressions(stmt, lambda expr: ir.rebuild(expr, without_temporaries))
     return replace(stmt, buffer=target) if isinstance(stmt, ir.Store) and stmt.buffer == step.state else stmt
