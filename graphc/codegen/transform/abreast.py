@@ -147,7 +147,12 @@ def is_dear(body: Sequence[ir.Stmt]) -> bool:
     searched = {stmt.var for stmt in inside if isinstance(stmt, ir.Set)}
     if any(block_of(inner.size) in searched for inner in inner_loops(body)):
         return True
-    return any(isinstance(part, ir.Apply) and part.op.cost >= DEAR for part in visit.all_expressions(inside))
+    return computes_functions(inside)
+
+
+def computes_functions(body: Sequence[ir.Stmt]) -> bool:
+    """True where a function such as exp is computed of each element."""
+    return any(isinstance(part, ir.Apply) and part.op.cost >= DEAR for part in visit.all_expressions(body))
 
 
 def is_fixed(changing: set[ir.Var]) -> Callable[[ir.Expr], bool]:
