@@ -8,8 +8,8 @@ more, also for processors that this machine cannot run.
 
     compile_program("model.py", [], ["haswell", "skylake-avx512"])
         [Outcome(name="train", where="model.py:12", target="haswell", seconds=1.4, error=""), ...]
-    explain_program("model.py", [])
-        (7, [Missing(name="train", where="model.py:12", why="differences from the most similar of 3 ...")])
+    run_program("model.py", [], asking := Asking())
+        asking.hits, asking.missing == 7, [Missing(name="train", where="model.py:12", why="differences from ...")]
 
 `graphc docs` has the pages of the documentation: those of the code have the names of their folders: "rooms/cache". A
 checkout has them beside the package, a wheel in share/doc/graphc of the environment.
@@ -164,7 +164,12 @@ def _add_cache(commands: Any) -> None:
     def removed(count: int) -> str:
         return f"{count} entries removed from {options.cache_dir}"
 
-    prune = _telling(lambda parsed: removed(manage.prune(parsed.older, parsed.larger, parsed.name)))
+    def pruned(parsed: argparse.Namespace) -> str:
+        if parsed.older is parsed.larger is parsed.name is None:
+            raise GraphcError("prune wants --older, --larger or --name; `graphc cache clear` removes all")
+        return removed(manage.prune(parsed.older, parsed.larger, parsed.name))
+
+    prune = _telling(pruned)
     pruning = add("prune", prune, "remove the entries that meet all conditions")
     pruning.add_argument("--older", type=days, metavar="DAYS", help="not used for so many days; 12h: hours")
     pruning.add_argument("--larger", type=amount, metavar="BYTES", help="larger than so many bytes; 10k, 5M, 1G")
@@ -224,12 +229,18 @@ def run_list(parsed: argparse.Namespace) -> int:
 
 
 def run_why(parsed: argparse.Namespace) -> int:
-    """Tell why the cache lacks functions of a program; 1 where it does."""
-    hits, missing = explain_program(parsed.program, parsed.arguments)
-    for each in missing:
+    """Tell why the cache lacks functions of a program; 1 where it does, or the program raised."""
+    asking, problem = Asking(), ""
+    try:
+        run_program(parsed.program, parsed.arguments, asking)
+    except ProgramError as error:
+        problem = str(error)
+    for each in asking.missing:
         print(f"{each.name} ({each.where}) is not in the cache: {each.why}")
-    print(f"{hits} of {hits + len(missing)} kernels are in the cache")
-    return 1 if missing else 0
+    print(f"{asking.hits} of {asking.hits + len(asking.missing)} kernels are in the cache")
+    if problem:
+        print(f"graphc: {problem}", file=sys.stderr)
+    return 1 if problem or asking.missing else 0
 
 
 def run_export_function(parsed: argparse.Namespace) -> int:
@@ -321,7 +332,10 @@ def run_show(parsed: argparse.Namespace) -> int:
             f"{len(found) or 'no'} entries have the name {parsed.key!r} or a key that begins with it{keys}"
         )
     with open(os.path.join(found[0].folder, store.TEXTS[parsed.text]), encoding="utf-8") as file:
-        print(file.read(), end="")
+        text = file.read().rstrip("\n")
+    if not text:
+        raise GraphcError(f"{parsed.key} is a part that functions share: it has no {parsed.text}")
+    print(text)
     return 0
 
 
@@ -394,7 +408,7 @@ class Filling:
 
 
 class Asking:
-    """The planner of `explain_program`: it counts the kernels that the cache has, and explains why it lacks others."""
+    """The planner of `cache why`: it counts the kernels that the cache has, and explains why it lacks others."""
 
     def __init__(self) -> None:
         self.hits = 0
@@ -437,14 +451,6 @@ def compile_program(path: str, arguments: Sequence[str], targets: Sequence[str])
         error.outcomes = filling.outcomes()
         raise
     return filling.outcomes()
-
-
-def explain_program(path: str, arguments: Sequence[str]) -> tuple[int, list[Missing]]:
-    """Run a program without compiling anything. Return the number of its kernels that the cache has, and those that it
-    lacks; these run in the interpreted mode. Raises ProgramError where the program raises."""
-    asking = Asking()
-    run_program(path, arguments, asking)
-    return asking.hits, asking.missing
 
 
 class ProgramError(GraphcError):

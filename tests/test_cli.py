@@ -113,6 +113,12 @@ def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest
         assert "exp" in capsys.readouterr().out
         assert cli.main(["cache", "prune", "--older", "1h", "--larger", "5M"]) == 0
         assert capsys.readouterr().out.startswith("0 entries removed")
+        assert cli.main(["cache", "prune"]) == 2 and "wants --older" in capsys.readouterr().err
+        program = folder.parent / "ends.py"
+        program.write_text("import graphc\n\ngraphc.jit(lambda x: x + 41)(1.0)\nraise SystemExit(3)\n")
+        assert cli.main(["cache", "why", str(program)]) == 1
+        told = capsys.readouterr()
+        assert "0 of 1 kernels" in told.out and "ends.py ended with code 3" in told.err
         assert (cli.days("12h"), cli.days("30d"), cli.days("2"), cli.amount("1.5k"), cli.amount("7")) == (
             0.5,
             30,

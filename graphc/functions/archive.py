@@ -264,14 +264,15 @@ def _opened(path: str, file: Any, content: memoryview | None = None) -> Opened:
     known = digest.decode("ascii", "replace")
     if len(head) != int(length) or digest_of(head) != known:
         raise Damaged(f"{path} is damaged: its header is not what was written")
-    header = header_of(head.decode())
-    start = aligned(len(first) + len(head))
-    size = os.fstat(file.fileno()).st_size if content is None else content.nbytes
-    if size != start + header["bytes"]:
-        raise Damaged(f"{path} is damaged: it is not as long as it was written")
-    if content is None:
-        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return Opened(path, header, content, start, known)
+    with telling(path):
+        header = header_of(head.decode())
+        start = aligned(len(first) + len(head))
+        size = os.fstat(file.fileno()).st_size if content is None else content.nbytes
+        if size != start + header["bytes"]:
+            raise Damaged(f"{path} is damaged: it is not as long as it was written")
+        if content is None:
+            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return Opened(path, header, content, start, known)
 
 
 def _other_format(first: bytes) -> str:
@@ -285,14 +286,14 @@ def _other_format(first: bytes) -> str:
 
 
 @contextmanager
-def telling(opened: Opened) -> Iterator[None]:
+def telling(path: str) -> Iterator[None]:
     """Tell of a header that is not as it should be by Damaged."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
         if isinstance(error, GraphcError):
             raise
-        raise Damaged(f"{opened.path} is damaged: {type(error).__name__}: {error}") from error
+        raise Damaged(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
 class Numbers:

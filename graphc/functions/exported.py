@@ -12,12 +12,14 @@ All that cannot be exported is refused before anything is written. `codegen/call
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
 import struct
 import subprocess
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
 from math import prod
@@ -60,6 +62,8 @@ def export(
             )
         return [write_module(function, folder, name, labels)]
     target = options.target if target is None else target
+    if isinstance(strided, str):
+        strided = strided == "all" or (strided,)
     check(function, name, language, target)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
     make = import_module("graphc.codegen.pipeline.standalone").standalone
@@ -109,9 +113,6 @@ def export_part(
 ) -> list[str]:
     """Write the files of a function, or of a part of what `graphc.load` returns."""
     function = part_of(loaded, part)
-    for each in getattr(loaded, "variants", list)():
-        if each.function is function and each.questions:
-            raise GraphcError(f"{each!r} follows from values that a program asks for: it cannot be exported")
     made = [each.made for each in getattr(loaded, "variants", list)() if each.function is function]
     names = [each.removeprefix("out") for tree in made for each in paths(tree, "out")]
     return export(
@@ -128,22 +129,24 @@ def identifiers(keys: Sequence[str]) -> list[str]:
 
 
 def part_of(loaded: Any, part: str | None) -> Function:
-    """Return the function to export of what `graphc.load` returns, or of a jitted function. part: "predict" (the
+    """Return the function without Python of what `graphc.load` returns, or of a jitted function. part: "predict" (the
     default) or "probabilities" of a network or an estimator; the number of a jitted function's variant. Raises
-    GraphcError for what is not there."""
+    GraphcError for what is not there, and for a variant that follows from values."""
     if isinstance(loaded, Function):
         parts: dict[str, Any] = {"function": loaded}
     elif hasattr(loaded, "scales"):
         parts = dict.fromkeys(loaded.functions, loaded)
     else:
-        parts = {str(number): each.function for number, each in enumerate(loaded.variants())}
-        if not parts:
-            raise GraphcError(f"{loaded.title} was not called: a first call compiles what can be exported")
+        valid = loaded.current_variants()
+        parts = {str(number): each.function for number, each in enumerate(loaded.variants()) if each in valid}
     wanted = part or next(iter(parts)) if len(parts) == 1 or "predict" in parts else part
     if wanted not in parts:
         known = "; ".join(f"{name}: {each!r}" for name, each in parts.items())
         raise GraphcError(f"there are the parts {known}: name one of them{f', not {part!r}' if part else ''} by `part`")
     found = parts[wanted]
+    for each in getattr(loaded, "variants", list)():
+        if each.function is found and each.questions:
+            raise GraphcError(f"{each!r} follows from values that a program asks for: it cannot be called without it")
     function: Function = found.whole(wanted) if hasattr(found, "scales") else found
     return function
 
@@ -174,9 +177,20 @@ def check(function: Function, name: str, language: str, target: str) -> None:
         raise GraphcError(f"language={language!r}: a function is exported for 'c' or 'python'")
     if target not in EXPORTED:
         raise GraphcError(f"target={target!r}: must be one of {', '.join(EXPORTED)}")
-    if not is_identifier(name):
-        raise GraphcError(f"{name!r} cannot be the name of a C function: it is the last part of the path")
+    if not is_identifier(name) or in_c_library(name):
+        why = "; C's library has a function of this name" if is_identifier(name) else ""
+        raise GraphcError(f"{name!r} cannot be the name of a C function: it is the last part of the path{why}")
     check_arrays(function)
+
+
+def in_c_library(name: str) -> bool:
+    """True for the name of a function of C's library: in a program that is linked with another one of that name, the
+    library itself would call it."""
+    for library in ("libc.so.6", "libm.so.6"):
+        with suppress(OSError):  # another system
+            if hasattr(ctypes.CDLL(library), name):
+                return True
+    return False
 
 
 def check_arrays(function: Function) -> None:

@@ -73,7 +73,7 @@ def load(path: Place, recompile: bool = True) -> Any:
         array([2., 4.])
     """
     opened = open_file(path)
-    with telling(opened):
+    with telling(opened.path):
         return restored(opened, recompile)
 
 
@@ -83,10 +83,11 @@ def restored(opened: Opened, recompile: bool) -> Any:
     made_of = header["kind"]
     if made_of == "function":
         return restored_function(opened, header["function"], recompile)
-    if made_of == "jitted":
+    if made_of in ("jitted", ASKING):
         functions = [restored_function(opened, row["function"], recompile) for row in header["variants"]]
+        asked = [restored_function(opened, row, recompile) for row in header.get("asked", ())]
         made = object.__new__(_direct())
-        made.__init__(opened, functions)
+        made.__init__(opened, functions, asked)
         return made
     if made_of in ("network", "estimator"):
         return HOOKS.restored_network(opened, recompile)
@@ -199,6 +200,11 @@ class RestoredGraph:
     @cached_property
     def outputs(self) -> list[Node]:
         """The results, then the new values of updated variables."""
+        with telling(self.opened.path):
+            return self.read()
+
+    def read(self) -> list[Node]:
+        """Read the graph, and return what `outputs` is."""
         results, leaves, news = parts_of(self.graph, len(self.variables), len(self.header["updated"]))
         variables = dict(zip(leaves, self.variables, strict=True))
         for leaf, own in variables.items():
@@ -264,6 +270,8 @@ def _taken(opened: Opened, row: Mapping[str, Any], key: Key, header: Mapping[str
 # --- jitted functions -------------------------------------------------------------------------------------------------
 
 
+ASKING = "jitted, asking for values"
+"""The kind of a file whose function asks for values: earlier versions, which read no questions, refuse it."""
 NUMBERS = {kind.__name__: kind for kind in (bool, int, float)}
 """The classes of Python's numbers by their names."""
 
@@ -271,14 +279,15 @@ NUMBERS = {kind.__name__: kind for kind in (bool, int, float)}
 class LoadedCalls(Direct):
     """A jitted function of a file, which is made when anything is asked for but a call of a form that the file has."""
 
-    def __init__(self, opened: Opened, functions: Sequence[Function]) -> None:
+    def __init__(self, opened: Opened, functions: Sequence[Function], asked: Sequence[Function]) -> None:
         self.__name__, self.__doc__ = opened.header["name"], opened.header["doc"]
         self._made: Any = None
-        self._source = opened, functions
+        self._source = opened, functions, asked
         self._entries: list[tuple[Any, Any]] = []
         self._is_attached = False
         for row, function in zip(opened.header["variants"], functions, strict=True):
-            self._add(opened.header, row, function)
+            if not row.get("questions"):
+                self._add(opened.header, row, function)
 
     def _add(self, header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
         """Make the native entry points for the calls of a variant, where it has any."""
@@ -316,9 +325,8 @@ class LoadedCalls(Direct):
     def _whole(self) -> Any:
         """The jitted function."""
         if self._made is None:
-            opened, functions = self._source
-            with telling(opened):
-                self._made = HOOKS.restored_jitted(opened, functions)
+            with telling(self._source[0].path):
+                self._made = HOOKS.restored_jitted(*self._source)
         return self._made
 
     @property  # type: ignore[misc] # `isinstance` takes it

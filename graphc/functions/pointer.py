@@ -440,7 +440,10 @@ class Pointer:
         if not isinstance(function, Compiled) or function.call.keys is not None:
             raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
         if function.kernel.shared:
-            raise ArgumentError(f"{function.name}: a function of shared variables has no address in C")
+            raise ArgumentError(
+                f"{function.name}: a function of shared variables has no address in C: make them inputs, and give "
+                "their values with `values=`"
+            )
         built, load_kernel = build_native(function.kernel, look_up(function.kernel, function.key))
         if built.calls:
             names = ", ".join(dict.fromkeys(node.op.name for node in built.calls))

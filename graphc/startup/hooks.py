@@ -105,7 +105,7 @@ class Hooks:
     """Makes a ufunc of it (functions/ufuncs.py): (function, others, identity)."""
     save: Callable[[Any, Any, str, Any], None]
     """Writes a function to a file: (function, path, values, targets)."""
-    restored_jitted: Callable[[Any, Any], Any]
+    restored_jitted: Callable[[Any, Any, Any], Any]
     """Makes the jitted function of an opened file (functions/saved.py)."""
     restored_network: Callable[[Any, bool], Any]
     """Makes the trained network or estimator of an opened file."""

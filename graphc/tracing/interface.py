@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError
 from graphc.functions.callables import Function, Memory, Profile
 from graphc.startup.record import record, replace
 from graphc.tracing.arguments import takes_keyword
@@ -38,7 +38,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 OUT = "out"
 """The keyword of arrays for results."""
 
-PUBLIC = ("explain", "function_for", "functions", "lower", "memory", "profile", "source", "variants")
+PUBLIC = (
+    "as_numba", "as_ufunc", "explain", "export", "function_for", "functions", "lower", "memory", "pointer", "profile",
+    "save", "source", "variants",
+)  # fmt: skip
 """The public attributes of a jitted function, which `dir` lists."""
 
 
@@ -116,6 +119,16 @@ class Interface(Generic[P, R]):
             raise ArgumentError(f"{self.title} has {len(self.functions)} compiled functions: give arguments of one")
         return self.functions[0]
 
+    def current_variants(self: Any) -> list[Any]:
+        """The variants that a call may still take: those for other values from outside are left out. Raises GraphcError
+        where there is none."""
+        every: list[Any] = self.variants()
+        found = [each for each in every if each.changed() is None]
+        if not found:
+            gone = f"{every[-1].changed()} has changed since its last call" if every else "it was not called yet"
+            raise GraphcError(f"{self.title}: {gone}; call it first, since calls compile")
+        return found
+
     def save(self: Any, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
         """Write all variants to a file, from which `graphc.load` makes a jitted function in any process. It runs the
         variants; its program is not there, so that other arguments are an error. values, targets: as `Function.save`.
@@ -152,6 +165,38 @@ class Interface(Generic[P, R]):
         export_part = import_module("graphc.functions.exported").export_part
         paths: list[str] = export_part(self, part, path, language, target, blas, strided)
         return paths
+
+    def pointer(self: Any, signature: str | None = None, values: Sequence[Any] = (), part: str | None = None) -> Any:
+        """Return a variant as a C function: `Function.pointer` tells more. The leaves of its arguments are parameters,
+        in order, then those of its results. part: as in `export`.
+
+        Raises GraphcError as `export` does, ArgumentError as `Function.pointer` does.
+
+            f = graphc.jit(lambda x: jnp.exp(-x * x))
+            f(0.0)
+            scipy.integrate.quad(f.pointer("double (double)").scipy, 0, 1)[0]      # 0.746824132812427
+        """
+        return without_python(self, part).pointer(signature, values)
+
+    def as_numba(self: Any, status: bool = False, part: str | None = None) -> Any:
+        """Return a variant as a function of numba's, of the leaves of the arguments. It gives the result, or a tuple of
+        the leaves where the result is a tree. status: as in `Function.as_numba`. part and errors: as in `pointer`.
+
+            g = f.as_numba()
+            total = numba.njit(lambda x: g(x) + 1.0)
+        """
+        return without_python(self, part).as_numba(status)
+
+    def as_ufunc(self: Any, *others: Any, identity: int | None = None, part: str | None = None) -> Any:
+        """Return a variant for numbers as a `numpy.ufunc`. others: further functions or jitted functions, whose dtypes
+        differ. identity: as in `Function.as_ufunc`. part and errors: as in `pointer`.
+
+            f = graphc.jit(lambda x, y: x * jnp.exp(y))
+            f(1.0, 2.0)
+            f.as_ufunc()(np.ones((3, 1)), np.arange(4))        # an array of 3 times 4
+        """
+        loops = [without_python(each, None) for each in others]
+        return without_python(self, part).as_ufunc(*loops, identity=identity)
 
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Return the report of the compilation for arguments like these, which is made where there is none yet. Without
@@ -239,3 +284,8 @@ class Executable:
     def source(self) -> str:
         """The generated Python source."""
         return self.function.source
+
+
+def without_python(called: Any, part: str | None) -> Any:
+    """Return the function of a variant, or a function itself."""
+    return import_module("graphc.functions.exported").part_of(called, part)

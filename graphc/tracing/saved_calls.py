@@ -1,9 +1,9 @@
 """Jitted functions as files: all variants of a function, for `f.save(path)` and `graphc.load(path)`.
 
 In: a function of `jit`, `grad`, `vmap` and kin that was called. Out: a file as functions/saved.py writes it, with a row
-for each variant: the form of its arguments, its guards, the compiled function, the form of its results. What is loaded
-is a jitted function whose program is not there: it runs the variants, and an argument for which there is none is an
-error that lists those that there are.
+for each variant: the form of its arguments, its guards, the compiled function, the form of its results. Questions about
+values are functions of the file too. What is loaded is a jitted function whose program is not there: it runs the
+variants, and an argument for which there is none is an error that lists those that there are.
 
     f = graphc.jit(lambda x, scale: {"sum": (x * scale).sum()})
     f(np.ones(3), 2.0)
@@ -23,9 +23,10 @@ from typing import Any
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
 from graphc.functions.callables import Function
-from graphc.functions.loaded import arguments_of
+from graphc.functions.loaded import ASKING, arguments_of
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
+from graphc.tracing.answers import Question
 from graphc.tracing.arguments import Settings, Static, keywords_in_order, kinds_of, with_parts
 from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Condition, Guards, Variant, choose, form_of
@@ -40,19 +41,19 @@ def save(
     """Write the variants of a function to a file. `Jitted.save` tells more."""
     blobs = blobs_for(values)
     open_sizes(function)
-    variants = [_variant_row(function, each, blobs) for each in function.variants()]
-    if not variants:
-        raise GraphcError(f"{function.title} was not called yet: there is nothing compiled to save")
+    asked: dict[Any, int] = {}
+    variants = [_variant_row(function, each, blobs, asked) for each in function.current_variants()]
     inspect = import_module("inspect")
     parameters = inspect.signature(function).parameters.values()
     header = {
-        "kind": "jitted",
+        "kind": ASKING if asked else "jitted",
         "name": function.__name__,
         "doc": function.__doc__,
         "parameters": [[each.name, each.kind.name, each.default is not each.empty] for each in parameters],
         "static": [list(function.static.numbers), list(function.static.names)],
         "by_class": function.by_class,
         "variants": variants,
+        "asked": [function_row(each, blobs) for each in asked],
     }
     write(path, header, blobs, targets)
 
@@ -61,7 +62,7 @@ def open_sizes(function: Jitted[..., Any]) -> None:
     """Compile a variant without fixed sizes beside each that has some although the program asks for none: there is no
     program where the function is loaded, and its arguments may have other sizes."""
     for variants in function.entries.values():
-        for each in [each for each in variants if each.short and not each.questions]:
+        for each in [each for each in variants if each.short and not each.questions and each.changed() is None]:
             if not any(other.short < each.short and choose([other], each.example) for other in variants):
                 variants.append(_opened(function, each))
 
@@ -78,9 +79,8 @@ def _opened(function: Jitted[..., Any], variant: Variant) -> Variant:
     return made
 
 
-def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> dict[str, Any]:
-    if variant.questions:
-        raise GraphcError(f"{function.title} asks for values, for {variant!r}: that cannot be saved")
+def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs, asked: dict[Any, int]) -> dict[str, Any]:
+    """What a header says of a variant. asked: the functions of questions, by number, to which its own are added."""
     if variant.function is None or variant.call is not variant.function:
         raise GraphcError(f"{function.title} gives no arrays for {variant!r}: that cannot be saved")
     form, title = variant.form, function.title
@@ -94,6 +94,7 @@ def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> 
         "results": encoded(variant.made, f"{title}, its results"),
         "guards": [[each.code, str(each.holds), _where(each)] for each in variant.asked.conditions],
         "ones": [list(axes) for axes in variant.ones],
+        "questions": [[asked.setdefault(each.ask, len(asked)), each.answer, each.text] for each in variant.questions],
         "function": function_row(variant.function, blobs),
     }
 
@@ -119,8 +120,8 @@ def _plain(value: Any, title: str) -> Any:
 # Reading
 
 
-def restored_jitted(opened: Opened, functions: Sequence[Function]) -> Jitted[..., Any]:
-    """Return the jitted function of a file. functions: those of its variants."""
+def restored_jitted(opened: Opened, functions: Sequence[Function], asked: Sequence[Function]) -> Jitted[..., Any]:
+    """Return the jitted function of a file. functions: those of its variants. asked: those of questions."""
     header = opened.header
     name = str(header["name"])
 
@@ -143,24 +144,32 @@ def restored_jitted(opened: Opened, functions: Sequence[Function]) -> Jitted[...
     made: Jitted[..., Any] = Jitted(absent, absent, Static(tuple(numbers), tuple(names)), Settings(), name)
     made.by_class = header["by_class"]
     for row, function in zip(header["variants"], functions, strict=True):
-        _add_variant(made, header, row, function)
+        _add_variant(made, header, row, function, asked)
     return made
 
 
-def _add_variant(made: Jitted[..., Any], header: Mapping[str, Any], row: Mapping[str, Any], function: Function) -> None:
+def _add_variant(
+    made: Jitted[..., Any],
+    header: Mapping[str, Any],
+    row: Mapping[str, Any],
+    function: Function,
+    asked: Sequence[Function],
+) -> None:
     args, kwargs, static, _ = arguments_of(header, row)
     conditions = tuple(Condition(holds, code, where) for code, holds, where in row["guards"])
     ones = tuple(map(tuple, row["ones"]))
     results = function.kernel.outputs
     tree = like(decoded(row["results"]), results)
-    variant = Variant(row["types"], function, function, tree, results, Guards(conditions, {}, conditions), ones)
+    questions = [Question(asked[number], answer, text) for number, answer, text in row.get("questions", ())]
+    guards = Guards(conditions, {}, conditions)
+    variant = Variant(row["types"], function, function, tree, results, guards, ones, questions=questions)
     whole, named = with_parts(tuple(args), kwargs, made.static)
     key, found = made.keyed(whole, named)
     parts = made.static.split(whole, named)
     variant.form = form_of(parts, kinds_of(found, by_class=True))
-    variant.make_fast(
-        (whole, named, static, made.static.names), found, keywords_in_order(made.build, parts), made.again, made.has_out
-    )
+    if not questions:
+        names = keywords_in_order(made.build, parts)
+        variant.make_fast((whole, named, static, made.static.names), found, names, made.again, made.has_out)
     made.entries.setdefault(key, []).append(variant)
 
 

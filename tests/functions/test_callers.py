@@ -19,9 +19,10 @@ from numba.extending import get_cython_function_address
 from scipy import integrate, ndimage
 
 import graphc
+import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc.codegen.call.c_interface import FAILED, REFUSED
-from graphc.errors import ArgumentError
+from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.pointer import read
 
 x, y, vector, matrix = T.dscalar("x"), T.dscalar("y"), T.dvector("v"), T.dmatrix("w")
@@ -33,6 +34,29 @@ def at(array: np.ndarray[Any, Any]) -> int:
 
 def mixed() -> Any:
     return graphc.function([vector, matrix], [T.dot(matrix, vector), T.exp(vector).sum()], name="mixed")
+
+
+def test_variants_of_jitted_functions_are_called_like_functions() -> None:
+    bell = graphc.jit(lambda x: {"bell": jnp.exp(-x * x)})
+    with pytest.raises(GraphcError, match="was not called yet"):
+        bell.pointer()
+    bell(0.0)
+    assert integrate.quad(bell.pointer("double (double)").scipy, 0, 2)[0] == pytest.approx(0.8820813907624215)
+    g = bell.as_numba()
+    assert numba.njit(lambda x: g(x)[0] + 1.0)(0.0) == 2.0
+    np.testing.assert_array_equal(bell.as_ufunc()(np.zeros((2, 1))), np.ones((2, 1)))
+    bell(np.ones(3))
+    with pytest.raises(GraphcError, match="there are the parts 0: .*; 1: "):
+        bell.pointer()
+    long = graphc.jit(lambda x: x[:2] if x.shape[0] > 2 else x)
+    long(np.ones(3))
+    call, values, found = long.pointer().ctypes, np.ones(3), np.zeros(2)
+    assert call(3, 2, at(values), at(found)) == 0 and found.tolist() == [1.0, 1.0]
+    assert call(2, 2, at(values), at(found)) == FAILED  # no variant of this one
+    signs = graphc.jit(lambda x: x if x > 0 else -x)
+    signs(1.0)
+    with pytest.raises(GraphcError, match=r"x > 0 .* follows from values that a program asks for"):
+        signs.as_ufunc()
 
 
 @pytest.mark.slow

@@ -191,10 +191,12 @@ def test_a_jitted_function_is_exported_with_the_keys_of_its_results(tmp_path: Pa
         return {"total": x.sum(), "double": x * 2, "pair": [x - 1, {"last": x[-1:]}]}
 
     f = graphc.jit(both, mode="interpreted")
-    with pytest.raises(GraphcError, match="both .* was not called: a first call compiles"):
+    with pytest.raises(GraphcError, match="both .* was not called yet; call it first, since calls compile"):
         f.export(tmp_path / "both")
     f(np.ones(3))
-    f.export(tmp_path / "both", strided=["pair_0"])
+    with pytest.raises(GraphcError, match="'write' cannot be the name .*; C's library has a function of this name"):
+        f.export(tmp_path / "write")
+    f.export(tmp_path / "both", strided="pair_0")
     header = (tmp_path / "both.h").read_text()
     names = re.findall(r"double \*(\w+)", header[header.index("int both(") :])
     assert names == ["x", "out", "pair_0", "pair_1_last", "total"]  # double is a word of C

@@ -97,6 +97,34 @@ def test_static_arguments_tuples_gradients_and_numbers_of_numpys(tmp_path: Path)
         assert_same(got, each)
 
 
+def test_answers_to_questions_are_saved(tmp_path: Path) -> None:
+    @graphc.jit
+    def asked(x: Any, flag: bool) -> Any:
+        if x.sum() > 0:
+            return {"up": x * 2}
+        return {"down": -x if flag else x - 1}
+
+    calls = [(np.ones(3), True), (-np.ones(3), True), (-np.ones(3), False)]
+    expected = [asked(*each) for each in calls]
+    for loaded in (again := saved_and_loaded(asked, tmp_path), saved_and_loaded(again, tmp_path)):
+        for each, wanted in zip(calls, expected, strict=True):
+            assert_same(loaded(*each), wanted)
+        assert_same(loaded(-np.ones(5), False), {"down": np.full(5, -2.0)})
+    with pytest.raises(ArgumentError, match=r"where x\.sum\(\) > 0 is False .* and flag"):
+        loaded(np.ones((2, 2)), True)
+
+
+def test_values_from_outside_are_those_of_now(tmp_path: Path) -> None:
+    scale = 2.0
+    scaled = graphc.jit(lambda x: x * scale)
+    scaled(np.ones(3))
+    scale = 3.0
+    with pytest.raises(GraphcError, match="scale.* has changed since its last call"):
+        scaled.save(tmp_path / "f.graphc")
+    scaled(np.ones(3))
+    assert_same(saved_and_loaded(scaled, tmp_path)(np.ones(2)), np.full(2, 3.0))
+
+
 def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     place = tmp_path / "f.graphc"
     never = graphc.jit(lambda x: x)
