@@ -270,6 +270,14 @@ def test_callback_and_progress(interpreted: None, capsys: pytest.CaptureFixture[
 
     found = optimize.minimize(valley, {"a": -1.0, "b": 2.0}, callback=callback, progress=True, options={"maxiter": 40})
     assert found.nit == 2 and len(seen) == 2 and seen[-1] == found.x
+    known: list[Any] = []
+
+    def with_result(intermediate_result: Any) -> None:
+        known.append(intermediate_result)
+
+    for method, name in (("BFGS", "fun"), ("SLSQP", "x")):
+        last = optimize.minimize(valley, {"a": -1.0, "b": 2.0}, method=method, callback=with_result)
+        assert known[-1].x == last.x and name in known[-1]
     told = capsys.readouterr()
     assert "minimize: [#" in told.err and "2 of 40, value" in told.err and not told.out
     optimize.root(lambda x: x - 1.0, [3.0], progress=True)

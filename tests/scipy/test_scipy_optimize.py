@@ -4,6 +4,7 @@ rounding; others end within their tolerance, of which the error is the square wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,14 @@ def test_roots_of_one_number() -> None:
         assert abs(ours - theirs) < 1e-15 and found.function_calls == known.function_calls
         assert found.converged and found.message == "converged"
     assert abs(optimize.newton(f, 1.0) - optimize.newton(f, 1.0, x1=1.1)) < 1e-14
-    assert np.isnan(optimize.brentq(lambda x: x * x + 1, 0.0, 2.0))
+    for search in (partial(optimize.brentq, a=0.0, b=2.0), partial(optimize.root_scalar, bracket=(0.0, 2.0))):
+        with pytest.raises(ValueError, match="different signs"):
+            search(lambda x: x * x + 1)
+    assert np.isnan(graphc.jit(lambda b: optimize.brentq(lambda x: x * x + 1, 0.0, b))(2.0))
+    for search in (partial(optimize.brentq, a=0.0, b=2.0), partial(optimize.newton, x0=9.0)):
+        with pytest.raises(RuntimeError, match="failed to converge after 2 iterations"):
+            search(f, maxiter=2)
+        assert np.isfinite(search(f, maxiter=2, disp=False))
     assert optimize.brentq(lambda x: x, 0.0, 2.0) == 0 and optimize.bisect(lambda x: x - 2, 0.0, 2.0) == 2
     short = optimize.root_scalar(f, bracket=(0.0, 2.0), maxiter=2)
     assert not short.converged and short.message == "convergence error"

@@ -25,6 +25,7 @@ import numpy as np
 from graphc.arrays.dtypes import Array
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
+from graphc.ir.node import Node
 from graphc.scipy.named import found_in
 from graphc.scipy.optimize.kernels import (
     COLUMNS,
@@ -57,6 +58,12 @@ HOLDS = 1e-6
 """The relative distance from its limit at which a constraint counts as an equation."""
 UNSTOPPED = ("tnc", "cobyla", "cobyqa")
 """Methods of which SciPy lets no callback end the search."""
+EQUAL_SIGNS = 2
+"""The status of a search of one number between ends that have equal signs (roots.py)."""
+
+
+class SearchError(GraphcError, RuntimeError):
+    """A search that ended without a root."""
 
 
 def minimize(
@@ -116,7 +123,23 @@ def _callback(packing: Packing, callback: Any, watch: Callable[[], None] | None,
         if callback is not None and callback(packing.tree(x)) is True and stops:
             raise StopIteration
 
-    return call
+    def call_with_result(intermediate_result: Any) -> None:
+        if watch is not None:
+            watch()
+        known = intermediate_result if isinstance(intermediate_result, dict) else {"x": intermediate_result}
+        found = SearchResult({**known, "x": packing.tree(known["x"])}, {})
+        if callback(intermediate_result=found) is True and stops:
+            raise StopIteration
+
+    is_named = callback is not None and [*_parameters_of(callback)] == ["intermediate_result"]
+    return call_with_result if is_named else call
+
+
+def _parameters_of(callback: Any) -> Any:
+    try:
+        return signature(callback).parameters
+    except (TypeError, ValueError):  # of a function in C
+        return ()
 
 
 def _constraints(objective: Objective, known: list[Constraint], second: SecondDerivatives | None) -> list[Any]:
@@ -321,7 +344,7 @@ def root_scalar(
     finds. loop: `native`, compiled."""
     given = f, args, method, bracket, fprime, fprime2, x0, x1, xtol, rtol, maxiter
     if method not in ("ridder", "brenth", "toms748", "halley"):
-        return loop(*given)
+        return bracketing(loop(*given))
     at = x0 if bracket is None else bracket[0]
     if at is None:
         raise GraphValueError(f"root_scalar: method={method!r} needs {'x0' if method == 'halley' else 'a bracket'}")
@@ -336,6 +359,35 @@ def root_scalar(
         call, method=method, xtol=xtol, rtol=rtol, maxiter=maxiter, **more
     )
     return SearchResult({**vars(theirs), **theirs, "scipy": theirs}, {})
+
+
+def bracketing(found: Any) -> Any:
+    """Return the result of a search of one number. Raises ValueError where the ends of its bracket have equal signs."""
+    if not isinstance(found.status, Node) and found.status == EQUAL_SIGNS:
+        raise GraphValueError("f(a) and f(b) must be numbers of different signs")
+    return found
+
+
+def root_of_number(native: Callable[..., Any], loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function from the arguments of SciPy's `brentq`, `bisect` or `newton` to the root. loop: `native`,
+    compiled. Raises ValueError where the ends of a bracket have equal signs, RuntimeError where no root was found and
+    `disp` is true, as SciPy does."""
+    bound, first = signature(native).bind, [*signature(native).parameters].index("full_output")
+
+    def search(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= first and kwargs.keys().isdisjoint(("disp", "full_output")):
+            root = loop(*args, **kwargs)
+            if isinstance(root, Node) or not np.isnan(root):
+                return root
+        given = bound(*args, **kwargs)
+        told, full = (given.arguments.pop(name, is_set) for name, is_set in (("disp", True), ("full_output", False)))
+        root, found = loop(*given.args, **given.kwargs, full_output=True)
+        bracketing(found)
+        if told and not isinstance(found.status, Node) and found.status:
+            raise SearchError(f"{native.__name__} failed to converge after {found.iterations} iterations, at {root}")
+        return (root, found) if full else root
+
+    return search
 
 
 def _slopes_of_number(f: Any, args: tuple[Any, ...], at: Any) -> tuple[Any, Any]:

@@ -59,8 +59,9 @@ def root_scalar(
     "newton", from `x0`, with the derivative `fprime` or that of `f`; "secant", from `x0` and `x1`: native loops, which
     take SciPy's steps and have derivatives; of arrays SciPy's "ridder", "brenth", "toms748", and "halley", with both
     derivatives of `f`, too. None takes what the others ask for. xtol, rtol: the root is known to xtol + rtol * abs(x).
-    Returns a result with `root`, `iterations`, `function_calls`, `converged`, `status` and `message`. The root is NaN
-    where the signs are equal; where `maxiter` steps did not find it, it is the last number, whose derivatives are NaN.
+    Returns a result with `root`, `iterations`, `function_calls`, `converged`, `status` and `message`. Where the signs
+    are equal, this is ValueError of arrays, and of tensors the root NaN; where `maxiter` steps did not find it, it is
+    the last number, whose derivatives are NaN.
 
         >>> root_scalar(lambda x, a: x**3 - a, args=(8.0,), bracket=(0.0, 5.0)).root.round(9)
         np.float64(2.0)
@@ -94,8 +95,9 @@ def brentq(
     full_output: bool = False,
     disp: bool = True,
 ) -> Any:
-    """Return a root of f(x, *args) between `a` and `b`, where `f` has different signs, by Brent's method; NaN where the
-    signs are equal. full_output: return the result of `root_scalar` too. Other arguments are as there.
+    """Return a root of f(x, *args) between `a` and `b`, where `f` has different signs, by Brent's method. full_output:
+    return the result of `root_scalar` too. disp: of arrays, raise RuntimeError where `maxiter` steps do not find it.
+    Other arguments are as of `root_scalar`. Where the signs are equal, this is ValueError of arrays, NaN of tensors.
 
         >>> brentq(lambda x: x**2 - 2, 0.0, 2.0).round(9)
         np.float64(1.414213562)
@@ -132,8 +134,8 @@ def newton(
     disp: bool = True,
 ) -> Any:
     """Return a root of func(x, *args) near `x0`, by Newton's method with the derivative `fprime`, or else that of
-    `func`; with `x1` by the secant method. NaN where `maxiter` steps do not find it. Other arguments are as of
-    `root_scalar`. For an array of guesses, `graphc.vmap` it.
+    `func`; with `x1` by the secant method. Where `maxiter` steps do not find it, this is RuntimeError of arrays with
+    `disp`, else NaN. Other arguments are as of `root_scalar`. For an array of guesses, `graphc.vmap` it.
 
         >>> newton(lambda x: x**3 - 1, 1.5).round(9)
         np.float64(1.0)
@@ -432,5 +434,7 @@ __all__ = ["bisect", "brentq", "fixed_point", "newton", "root", "root_scalar"]
 
 vars(root_scalar)["of_arrays"] = partial(driven.root_scalar, root_scalar, HOOKS.plain_calls(root_scalar))
 vars(root)["of_arrays"] = partial(driven.root, root)
+for _search in (bisect, brentq, newton):
+    vars(_search)["of_arrays"] = driven.root_of_number(_search, HOOKS.plain_calls(_search))
 all_at_once(globals())
 explain_all(globals())
