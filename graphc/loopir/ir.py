@@ -527,8 +527,8 @@ def start_const(text: str, dtype: str) -> Const:
     return Const(text, dtype)
 
 
-def add_with_error(sum: Var, error: Var, part: Expr) -> tuple[Set, Set]:
-    """The steps that add `part` to a sum that is carried in two floats: the sum and its error."""
+def add_compensated(sum: Var, error: Var, part: Expr) -> tuple[Set, Set]:
+    """The steps of a compensated sum that add `part`: `error` takes what the addition to `sum` rounds away."""
     more = apply(operators.ACCUMULATE, error, apply(operators.SUM_ERROR, sum, part))
     return Set(error, more), Set(sum, apply(operators.ACCUMULATE_IN_ORDER, sum, part))
 

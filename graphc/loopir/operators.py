@@ -127,7 +127,7 @@ ACCUMULATE_IN_ORDER = _binary("accumulate_in_order", "np.add", "add in order", a
 MULTIPLY_ADD = Operator("multiply_add", 3, python="multiply_add", llvm="multiply_add")
 """a * b + c, rounded once where the processor can."""
 SUM_ERROR = _binary("sum_error", "sum_error", "sum_error", FLOATS)
-"""The error term of an addition of two floats, what it rounds away: for compensated sums (`ir.add_with_error`)."""
+"""The error term of an addition of two floats, what it rounds away: for compensated sums (`ir.add_compensated`)."""
 ACCUMULATE_MINIMUM = _binary(
     "accumulate_minimum", "numerics.minimum", "minimum", DTYPES, neutral="highest", accumulates=True
 )

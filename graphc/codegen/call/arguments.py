@@ -2,7 +2,7 @@
 
 In: the object of an argument, at run time. Out: functions of LLVM IR for the entry point. For an input float64[?]:
 
-    array of float64, C-contiguous      `fits`: used as it is
+    array of float64, C-contiguous      `has_declared_type`: used as it is
     array of int32, or array[::2]       `convert_argument`: a converted copy, where it is small (MOST_COPIED)
     [1, 2.5]                            `convert_argument`: a new array of the list
     large array[::2], "abc"             refused: Python converts the argument, or raises
@@ -133,7 +133,7 @@ EXACT_INTEGERS = 2**53
 @function("noinline optnone")
 def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr, class_: Ptr) -> Ptr:
     """Convert an argument to a contiguous array of dtype number `dtype` and of this rank, and append it to the
-    references that the call holds. Returns null to refuse. class_: as for `fits`."""
+    references that the call holds. Returns null to refuse. class_: as for `has_declared_type`."""
     refuse, converted = code.label("refuse"), code.label("held")
     descriptor = objects.word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
@@ -289,7 +289,9 @@ intern = objects.Imported("PyUnicode_InternInPlace", objects.NOTHING, Ptr)
 
 
 @function("noinline")
-def fits(code: Code, object: Ptr, record: Ptr, descriptor: Ptr, rank: I32, flags: I32, class_: Ptr) -> Bool:
+def has_declared_type(
+    code: Code, object: Ptr, record: Ptr, descriptor: Ptr, rank: I32, flags: I32, class_: Ptr
+) -> Bool:
     """True for an array of exactly type ndarray, or of graphc.numpy's class, with this descriptor and rank and all
     these flags. class_: where the class of the results is kept, to which an array of graphc.numpy gives its own."""
     own = object.get(layout.OBJECT_TYPE)
@@ -382,7 +384,7 @@ def is_writable_result(
     """True where an array given for a result has its descriptor, rank and sizes, is contiguous and writeable, and
     overlaps none of the byte ranges (from, to) in the table `ranges`, to which its own is appended."""
     flags = I32.of(layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
-    with code.when(~fits(code, object, record, descriptor, rank, flags, code.local(Ptr))):
+    with code.when(~has_declared_type(code, object, record, descriptor, rank, flags, code.local(Ptr))):
         code.ret(False)
     shape = object.get(layout.ARRAY_SHAPE)
     with code.count(0, rank.to(I64)) as axis:

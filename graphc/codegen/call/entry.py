@@ -43,7 +43,7 @@ from graphc.codegen.call import layout, objects
 from graphc.codegen.call.arguments import (
     are_writable_results,
     convert_argument,
-    fits,
+    has_declared_type,
     release_all,
     scalar_function,
     sort_arguments,
@@ -78,7 +78,7 @@ bad_call: Function[[], None] = external("bad_call", None)
 
 OUT_OF_LINE = (
     objects.release,
-    fits,
+    has_declared_type,
     scalar_function("float64"),
     new_results,
     given_results,
@@ -272,7 +272,7 @@ class Call:
                 return self.take_scalar(number, object)
         flags = layout.CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE if array.written else 0)
         descriptor, rank = objects.word(self.record, f"{array.dtype} descriptor"), I32.of(len(array.shape))
-        has_form = fits(self.code, object, self.record, descriptor, rank, I32.of(flags), self.class_)
+        has_form = has_declared_type(self.code, object, self.record, descriptor, rank, I32.of(flags), self.class_)
         if shared >= 0:
             self.refuse.unless(has_form)
         else:

@@ -343,7 +343,7 @@ def _reduce(
         narrow = node.dtype == "float32" and operator_of(fold.term) is operators.CASTS["float64"]
         is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is operators.ACCUMULATE
         if is_sum and (node.dtype == "float64" or narrow):
-            return _sum_blocks(lowerer, node, fold, index, extents, unfold)
+            return _sum_by_blocks(lowerer, node, fold, index, extents, unfold)
     scopes = lowerer.scopes
     outer = scopes.scope_of_all(index)
     accumulators = [scopes.var(lowerer.labels(node), dtype) for dtype in fold.dtypes]
@@ -406,7 +406,7 @@ def _enter_block(scopes: Scopes, scope: Scope, length: ir.Expr, block: ir.Expr, 
     return inner, ir.add(ir.multiply(block, ir.integer(ir.BLOCK)), step)
 
 
-def _sum_blocks(
+def _sum_by_blocks(
     lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[ir.Expr], unfold: Unfold
 ) -> ir.Expr:
     """A sum by blocks, each summed with the partial sums of a vector.
@@ -433,7 +433,7 @@ def _sum_blocks(
     scope.body.extend(steps)
     scopes.leave(scope, iteration)
     whole = ir.apply(operators.ACCUMULATE, total, ir.cast(part, total.dtype))
-    iteration.body.extend([ir.Set(total, whole)] if error is None else ir.add_with_error(total, error, part))
+    iteration.body.extend([ir.Set(total, whole)] if error is None else ir.add_compensated(total, error, part))
     scopes.leave(iteration, outer)
     scopes.know(outer, *carried)
     return total if error is None else lowerer.bind(node, ir.apply(operators.ADD_ERROR, total, error))

@@ -276,7 +276,7 @@ def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReducti
         step = filled(fold.step[0], (reduction.value, part, ir.ZERO), reduction.value.dtype)
         scope.body.append(ir.Set(reduction.value, step))
     else:
-        scope.body.extend(ir.add_with_error(reduction.value, reduction.error, part))
+        scope.body.extend(ir.add_compensated(reduction.value, reduction.error, part))
 
 
 def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> ir.Expr:

@@ -419,7 +419,7 @@ class Caller:
         terms = dict(zip(part.results, partials, strict=True))
         combined: list[ir.Stmt] = []
         for var, error in shares.errors.items():
-            combined += ir.add_with_error(var, error, terms.pop(var))
+            combined += ir.add_compensated(var, error, terms.pop(var))
         combined += (ir.Set(var, ir.apply(shares.steps[var], var, term)) for var, term in terms.items())
         if combined:
             yield ir.Loop(iteration, chunks_of(count, chunk), tuple(combined), conflicts=())

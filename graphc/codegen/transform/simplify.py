@@ -220,7 +220,7 @@ def _name_once(body: Sequence[ir.Stmt], known: dict[ir.Expr, ir.Var], readers: v
 
 
 def drop_unused(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
-    """Names that nothing reads are not written."""
+    """Statements without those that name what nothing reads (dead code elimination)."""
     return _without_unused(body, set())
 
 
