@@ -529,8 +529,8 @@ def start_const(text: str, dtype: str) -> Const:
 
 def add_compensated(sum: Var, error: Var, part: Expr) -> tuple[Set, Set]:
     """The steps of a compensated sum that add `part`: `error` takes what the addition to `sum` rounds away."""
-    more = apply(operators.ACCUMULATE, error, apply(operators.SUM_ERROR, sum, part))
-    return Set(error, more), Set(sum, apply(operators.ACCUMULATE_IN_ORDER, sum, part))
+    total_error = apply(operators.ACCUMULATE, error, apply(operators.SUM_ERROR, sum, part))
+    return Set(error, total_error), Set(sum, apply(operators.ACCUMULATE_IN_ORDER, sum, part))
 
 
 def safepoint_in_blocks(safepoint: Expr | None, block: int) -> Expr | None:

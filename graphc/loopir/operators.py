@@ -69,12 +69,12 @@ def result_dtype(op: Operator, operands: Sequence[str]) -> str:
     """The dtype of an operator's value, of the dtypes of its operands. Raises OperandError."""
     if len(operands) != op.arity:
         raise OperandError(f"{op.name} takes {op.arity} operands, not {len(operands)}")
-    own = operands[len(op.leading) :]
+    computed = operands[len(op.leading) :]
     if op.leading and tuple(operands[: len(op.leading)]) != op.leading:
         raise OperandError(f"{op.name} asks for the truth of {operands[0]}")
-    if any(dtype != own[0] for dtype in own):
-        raise OperandError(f"{op.name} of {' and '.join(sorted(set(own)))}")
-    return op.result or own[0]
+    if any(dtype != computed[0] for dtype in computed):
+        raise OperandError(f"{op.name} of {' and '.join(sorted(set(computed)))}")
+    return op.result or computed[0]
 
 
 # Python's operators ---------------------------------------------------------------------------------------------------

@@ -313,8 +313,8 @@ def _print_param(param: ir.Var | ir.Buffer, names: Declared) -> str:
         words += ["temporary"] if param.is_temporary else []
         words += [f"row {_text(names, param.row)}"] if param.row is not None else []
         if param.target is not None:
-            kind = "table" if param.target.is_table else "target"
-            words += [f"{kind} {_text(names, param.target.length)} pays {_text(names, param.target.pays)}"]
+            role = "table" if param.target.is_table else "target"
+            words += [f"{role} {_text(names, param.target.length)} pays {_text(names, param.target.pays)}"]
     return " ".join(words)
 
 
@@ -347,14 +347,14 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
     match stmt:
         case ir.Let(var, value) | ir.Set(var, value):
             is_let = isinstance(stmt, ir.Let)
-            kind = "" if var.dtype == names.expected(var.name, value, is_let) else f": {var.dtype}"
-            line = f"{'let ' if is_let else ''}{var.name}{kind} = {text(value)}"
+            dtype = "" if var.dtype == names.expected(var.name, value, is_let) else f": {var.dtype}"
+            line = f"{'let ' if is_let else ''}{var.name}{dtype} = {text(value)}"
             names.scalars[var.name] = var.dtype
             return line
         case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
         case ir.Loop(var, size, _, begin, conflicts, safepoint, disjoint, abreast):
-            kind = "" if var.dtype == ir.INDEX else f": {var.dtype}"
+            dtype = "" if var.dtype == ir.INDEX else f": {var.dtype}"
             bounds = text(size) if begin == ir.ZERO else text(begin, size)
             but = "".join(
                 f", {word}=[{', '.join(buffer.name for buffer in buffers)}]"
@@ -364,7 +364,7 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
             after = f", safepoint={text(safepoint)}" if safepoint is not None else ""
             goes = "abreast" if abreast else "range" if conflicts is None else "independent"
             names.scalars[var.name] = var.dtype
-            return f"for {var.name}{kind} in {goes}({bounds}{but}{after}):"
+            return f"for {var.name}{dtype} in {goes}({bounds}{but}{after}):"
         case ir.If(condition):
             return f"if {text(condition)}:"
         case ir.Break():

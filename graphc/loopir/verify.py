@@ -68,13 +68,13 @@ class Place:
 
 def verify_assigned(functions: Sequence[ir.Function], unwritten: frozenset[str]) -> None:
     """Check the functions that none of the others calls. Raises VerifyError."""
-    own = {function.name: function for function in functions}
+    by_name = {function.name: function for function in functions}
     callees: set[str] = set()
     for function in functions:
         callees |= _callees(function.body)
     for function in functions:
         if function.name not in callees:
-            _Paths(own, unwritten).enter(function)
+            _Paths(by_name, unwritten).enter(function)
 
 
 def _callees(body: Sequence[ir.Stmt]) -> set[str]:

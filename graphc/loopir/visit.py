@@ -203,8 +203,8 @@ def sources(expr: ir.Expr) -> Iterator[ir.Buffer | ir.Var]:
 
 def map_expressions(stmt: ir.Stmt, change: Callable[[ir.Expr], ir.Expr]) -> ir.Stmt:
     """A statement with its expressions changed, those inside it included."""
-    own = map_own_expressions(stmt, change)
-    return map_bodies(own, lambda body: tuple(map_expressions(inner, change) for inner in body))
+    changed = map_own_expressions(stmt, change)
+    return map_bodies(changed, lambda body: tuple(map_expressions(inner, change) for inner in body))
 
 
 def map_own_expressions(stmt: ir.Stmt, change: Callable[[ir.Expr], ir.Expr]) -> ir.Stmt:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -450,59 +451,53 @@ def _scan(apply: Any, args: list[Any], table: Table) -> list[Node]:
     and write in several places (`mit_mot`, in gradients of loops) becomes one state, of which each step writes rows.
     Results are buffers as PyTensor has them before its rewrites: initial values first, zeros where nothing is written.
     """
-    op, info = apply.op, apply.op.info
+    op, info, inner = apply.op, apply.op.info, apply.op.fgraph
     for arg in args:
         if not isinstance(arg, Node):
             raise Unknown("a loop over what is no tensor")
     steps = known(args[0])
-    buffers = op.outer_mitmot(args)
-    begun = [*op.outer_mitsot(args), *op.outer_sitsot(args)]
+    buffers, sequences = op.outer_mitmot(args), op.outer_seqs(args)
+    states = [*op.outer_mitsot(args), *op.outer_sitsot(args)]
     taps = [*info.mit_sot_in_slices, *info.sit_sot_in_slices]
-    whole = op.outer_untraced_sit_sot(args)
-    free = op.outer_nitsot(args)
-    others = op.outer_non_seqs(args)
-    outs = op.fgraph.outputs
+    untraced = op.outer_untraced_sit_sot(args)
+    sizes = op.outer_nitsot(args)
+    reads, writes = info.mit_mot_in_slices, info.mit_mot_out_slices
 
-    def step(*given: Any) -> Any:
-        left = list(given)
-        time, elements = left.pop(0), [left.pop(0) for _ in range(info.n_seqs)]
-        carried = [left.pop(0) for _ in buffers]
-        past = [[left.pop(0) for _ in own] for own in taps]
-        last = [left.pop(0) for _ in whole]
-        values = [*elements]
-        for buffer, own in zip(carried, info.mit_mot_in_slices, strict=True):
-            values += [buffer[time + (tap - min(own))] for tap in own]
-        values += [value for own in past for value in own]
-        values += [*last, *others]
-        inner = op.fgraph.inputs
-        values = [as_declared(value, variable.type) for value, variable in zip(values, inner, strict=True)]
-        made = table.values_of(outs, dict(zip(inner, values, strict=True)))
-        written = []
-        for buffer, reads, writes in zip(carried, info.mit_mot_in_slices, info.mit_mot_out_slices, strict=True):
-            for tap in writes:
-                buffer = T.set_subtensor(buffer[time + (tap - min(reads))], made.pop(0))
-            written.append(buffer)
-        states = [made.pop(0) for _ in taps]
-        rows = [made.pop(0) for _ in free]
-        results = [*written, *states, *[made.pop(0) for _ in whole], *rows]
-        return (results, until(made[0])) if info.as_while else results
+    def step(time: Node, *variables: Node) -> Any:
+        elements, carried, past, last = parted(
+            variables, len(sequences), len(buffers), sum(map(len, taps)), len(untraced)
+        )
+        rows = [buffer[time + (tap - min(own))] for buffer, own in zip(carried, reads, strict=True) for tap in own]
+        values = [*elements, *rows, *past, *last, *op.outer_non_seqs(args)]
+        values = [as_declared(value, variable.type) for value, variable in zip(values, inner.inputs, strict=True)]
+        results = table.values_of(inner.outputs, dict(zip(inner.inputs, values, strict=True)))
+        new_rows, new_states, outputs, new_untraced, ends = parted(
+            results, sum(map(len, writes)), len(states), len(sizes), len(untraced), int(info.as_while)
+        )
+        for number, own in enumerate(reads):
+            for tap in writes[number]:
+                carried[number] = T.set_subtensor(carried[number][time + (tap - min(own))], new_rows.pop(0))
+        results = [*carried, *new_states, *new_untraced, *outputs]
+        return (results, until(*ends)) if ends else results
 
-    initial: list[Any] = [{"initial": buffer, "taps": [-1]} for buffer in buffers]
-    for buffer, own in zip(begun, taps, strict=True):
-        lowest = -min(own)
-        initial.append({"initial": buffer[:lowest] if lowest > 1 else buffer[0], "taps": list(own)})
-    initial += [{"initial": value, "taps": [-1]} for value in whole]
-    initial += [None] * len(free)
-    sequences = [T.arange(steps), *[rows[:steps] for rows in op.outer_seqs(args)]]
-    results, _ = scan(step, sequences, initial, n_steps=steps, truncate_gradient=op.truncate_gradient, return_list=True)
-    results = list(results)
-    made = [results.pop(0)[-1] for _ in buffers]
-    for buffer, own in zip(begun, taps, strict=True):
-        made.append(T.concatenate([buffer[: -min(own)], results.pop(0)]))
-    last = [results.pop(0)[-1] for _ in whole]
+    initial: list[Any] = [{"initial": value, "taps": [-1]} for value in buffers]
+    for state, own in zip(states, taps, strict=True):
+        before = -min(own)
+        initial.append({"initial": state[:before] if before > 1 else state[0], "taps": list(own)})
+    initial += [*({"initial": value, "taps": [-1]} for value in untraced), *[None] * len(sizes)]
+    elements = [T.arange(steps), *[rows[:steps] for rows in sequences]]
+    results, _ = scan(step, elements, initial, n_steps=steps, truncate_gradient=op.truncate_gradient, return_list=True)
+    ended, traced, last, outputs = parted(results, len(buffers), len(states), len(untraced), len(sizes))
+    traced = [T.concatenate([state[: -min(own)], rows]) for state, own, rows in zip(states, taps, traced, strict=True)]
     if op.truncate_gradient != -1:
-        results = [filled(rows, size, args[0]) for rows, size in zip(results, free, strict=True)]
-    return [*made, *results, *last]
+        outputs = [filled(rows, size, args[0]) for rows, size in zip(outputs, sizes, strict=True)]
+    return [*(rows[-1] for rows in ended), *traced, *outputs, *(rows[-1] for rows in last)]
+
+
+def parted(values: Iterable[Node], *counts: int) -> list[list[Node]]:
+    """Values in lists, one after the other, with so many in each."""
+    rest = iter(values)
+    return [list(islice(rest, count)) for count in counts]
 
 
 def filled(rows: Node, size: Node, steps: Node) -> Node:

@@ -86,7 +86,7 @@ def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scop
     """Bring the operand that a product is added to into the result's buffer, unless it is `there`, and return the
     factor that still applies to it. A factor known only at the call is applied here, because BLAS skips a product with
     0."""
-    one, added = _number(1, root.type.dtype), _call(product).added(product)
+    unit, added = _number(1, root.type.dtype), _call(product).added(product)
     if added is None:
         return _number(0, root.type.dtype)
     operand, factor = added
@@ -105,11 +105,11 @@ def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scop
         scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(shape))
         value = lowerer.element(operand, index)
         scope.body.append(
-            ir.Store(buffer, lowerer.buffer_position(root, index), value if beta == one else _scaled(beta, value))
+            ir.Store(buffer, lowerer.buffer_position(root, index), value if beta == unit else _scaled(beta, value))
         )
         lowerer.scopes.leave(scope, outer)
     lowerer.finish(outer)
-    return one
+    return unit
 
 
 def _number(value: float, dtype: str) -> ir.Expr:

@@ -63,8 +63,8 @@ def lower_loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 def positions_of_segments(lowerer: Lowerer, nest: Nest, numbers: Node, outer: Scope) -> None:
     """The loops of a nest of which the first goes over segments. Each segment has rows of the results to itself."""
     first, *rest = nest.vars
-    own = tuple(lowerer.storage.buffers[root] for root in nest.roots if root in lowerer.storage.buffers)
-    scope = enter_positions(lowerer, outer, numbers, first, own)
+    written = tuple(lowerer.storage.buffers[root] for root in nest.roots if root in lowerer.storage.buffers)
+    scope = enter_positions(lowerer, outer, numbers, first, written)
     innermost = lowerer.scopes.enter_all(scope, rest, lowerer.extents(nest.space[1:]))
     store_roots(lowerer, nest, innermost, (first, *nest.index[1:]))
     lowerer.scopes.leave(innermost, outer)
@@ -181,11 +181,11 @@ def enter_common_loops(
     count = next((axis for axis in range(count) if len({sizes[axis] for sizes in extents}) > 1), count)
     if count < 1:
         return outer, ()
-    own, sizes = loop_vars(count), extents[0][:count]
+    variables, sizes = loop_vars(count), extents[0][:count]
     if count > 1:
-        own = (lowerer.scopes.var("row"),)
-    scope = lowerer.scopes.enter(outer, own[0], lowerer.count(sizes), disjoint=(lowerer.storage.buffers[node],))
-    return scope, ir.unravel(own[0], tuple(sizes))
+        variables = (lowerer.scopes.var("row"),)
+    scope = lowerer.scopes.enter(outer, variables[0], lowerer.count(sizes), disjoint=(lowerer.storage.buffers[node],))
+    return scope, ir.unravel(variables[0], tuple(sizes))
 
 
 def lower_guard(lowerer: Lowerer, nest: Nest, wanted: Guard, scope: Scope) -> None:

@@ -138,9 +138,9 @@ def _row(sequence: Node, row: Size) -> Node:
 def scan_sizes(graph: ScanGraph) -> list[Node]:
     """The sizes that a scan needs: of its steps, and of what a step computes as far as these are known outside."""
     loop = graph.loop
-    own = (graph.most, loop.limit, None if graph.is_short else graph.interval)
+    counts = (graph.most, loop.limit, None if graph.is_short else graph.interval)
     inside = (graph.number, *graph.states, *graph.sources, *graph.scalars)
-    return [*(size for size in own if isinstance(size, Node)), *known_outside(sizes_within(graph.results), inside)]
+    return [*(size for size in counts if isinstance(size, Node)), *known_outside(sizes_within(graph.results), inside)]
 
 
 def known_outside(sizes_: Sequence[Node], inside: Sequence[Node]) -> list[Node]:

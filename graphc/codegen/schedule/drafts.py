@@ -195,13 +195,13 @@ class Drafts:
             return
         self.after[first].add(then)
         self._before[then].add(first)
-        more = self._later[then] | 1 << then
+        earlier = self._later[then] | 1 << then
         pending = [first]
         while pending:
             number = pending.pop()
             known = self._later[number]
-            if known | more != known:
-                self._later[number] = known | more
+            if known | earlier != known:
+                self._later[number] = known | earlier
                 pending.extend(self._before[number])
 
     def is_later(self, number: int, start: int) -> bool:

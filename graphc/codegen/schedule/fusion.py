@@ -213,8 +213,8 @@ def why_not_worthwhile(first: _Group, then: _Group, depth: int, access: Access) 
     full = all(draft.kind == "full reduction" for draft in members)
     if not (depth or first.by_rows or then.by_rows or full):
         return "each is one loop over all elements"
-    made = {root for draft in first.members for root in draft.roots}
-    if not any(node.ndim for node in then.reads & (first.reads | made)):
+    computed = {root for draft in first.members for root in draft.roots}
+    if not any(node.ndim for node in then.reads & (first.reads | computed)):
         return "they read nothing in common"
     if not depth and (sums_beside_rows(first, then) or sums_beside_rows(then, first)):
         return "vectors of the rows' values are summed"

@@ -164,11 +164,11 @@ def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, .
 
 def may_be_over(uses: Sequence[Use], node: Node, draft: NestDraft, place: Mapping[int, int]) -> bool:
     """Tell whether a nest may make a value over the one before, which has these uses; `place` is the order of nests."""
-    own = [use.index for use in uses if use.nest == draft.number]
+    indices = [use.index for use in uses if use.nest == draft.number]
     if draft.kind != "writes":
-        return len(own) == len(uses) == 1
-    own.remove(draft.vars)  # its copy
-    return all(place[use.nest] <= place[draft.number] for use in uses) and (not own or keeps_order(node, own))
+        return len(indices) == len(uses) == 1
+    indices.remove(draft.vars)  # its copy
+    return all(place[use.nest] <= place[draft.number] for use in uses) and (not indices or keeps_order(node, indices))
 
 
 def keeps_order(node: Node, indices: Iterable[Index]) -> bool:
@@ -222,8 +222,8 @@ MADE_OVER = ("loops", "writes", "call", "steps")
 def overwriting(nests: Nests, draft: NestDraft) -> list[tuple[Node, Node]]:
     """The operands of a nest that may become results of it, and these results."""
     if draft.kind in ("writes", "steps"):
-        made = [(overwritten_value(root), root) for root in draft.roots]
-        return [(old, root) for old, root in made if old is not None and old.op not in LEAVES]
+        pairs = [(overwritten_value(root), root) for root in draft.roots]
+        return [(old, root) for old, root in pairs if old is not None and old.op not in LEAVES]
     if draft.kind != "call":
         return []
     call, node = call_of(draft.roots[0]), call_node(draft.roots[0])

@@ -179,7 +179,7 @@ class Decisions:
         nothing else needs: it will be computed in the nest of the value."""
         if not self._users:
             self._users.update(arg for each in self._order for arg in each.args)
-        pending, seen, found = [node], Counter[Node](), False
+        pending, seen, is_found = [node], Counter[Node](), False
         while pending and len(seen) < MOST_OPS:
             current = pending.pop()
             lowering = lowering_of(current)
@@ -190,12 +190,12 @@ class Decisions:
             if isinstance(lowering, Fold) and not is_written_out(current, lowering.sizes(current)):
                 length = self._goals.sizing.of(lowering.sizes(current)[-1])
                 is_short = not isinstance(length, int) or length <= ir.SHORT_DEAR
-                found |= is_short and not is_column_reduction(current, lowering, self._goals.sizing)
+                is_found |= is_short and not is_column_reduction(current, lowering, self._goals.sizing)
             for arg in current.args:
                 seen[arg] += 1
                 if arg.ndim and seen[arg] == self._users[arg] and arg not in self._goals.targets:
                     pending.append(arg)
-        return found
+        return is_found
 
     def _is_written_over(self, node: Node, use: Use) -> bool:
         """Tell whether a nest writes a value into the array that it is computed from: over it, if nothing reads that

@@ -365,14 +365,14 @@ def buffers_of(
                 if isinstance(lowering, Fold) and nest.kind == "column reduction"
                 else node.type.dtype
             )
-            own = added if wide == node.type.dtype else None
+            added_into = added if wide == node.type.dtype else None
             if chain[-1] in targets:
-                results[node] = ir.Buffer(targets[chain[-1]], node.dtype, target=own[0] if own else None)
-                iterations.update({results[node]: own[1]} if own else {})
+                results[node] = ir.Buffer(targets[chain[-1]], node.dtype, target=added_into[0] if added_into else None)
+                iterations.update({results[node]: added_into[1]} if added_into else {})
             elif node is chain[0] and not is_local(nest, node, depth, whole):
                 uses = [position[use.nest] for use in nests.uses.of_stored[chain[-1]]]
                 last = max([position[writers[chain[-1]].number], *uses])  # it is written, though nobody may read it
-                keep(node, "value", Temporary(node.dtype, shape, now, last, rows, own, row))
+                keep(node, "value", Temporary(node.dtype, shape, now, last, rows, added_into, row))
             if wide != node.type.dtype:
                 keep(node, "accumulator", Temporary(wide, shape, now, now, rows, added, row))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:

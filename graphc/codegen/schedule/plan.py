@@ -503,11 +503,11 @@ def lines_of(plan: Plan) -> Iterable[str]:
             name = plan.memory.buffers[root].name if root in plan.memory.buffers else ""
             written = plan.reasons.written
             how = f"; {written[name]}" if name in written else over_operand(part, root)
-            kind = f"{root.type.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            type_text = f"{root.type.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             where = name or "a local"
             if name and plan.memory.row_depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.memory.row_depths[root] :]))}]"
-            yield f"{pad}  {plan.labels(root)}: {kind} -> {where}: {plan.reasons.materialised[root]}{how}"
+            yield f"{pad}  {plan.labels(root)}: {type_text} -> {where}: {plan.reasons.materialised[root]}{how}"
         yield from (f"{pad}  {line}" for line in loop_lines(plan, part.number, numbers))
         for name, body in bodies_of(plan, part, size):
             yield f"{pad}  {name}:"

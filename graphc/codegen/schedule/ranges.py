@@ -81,10 +81,10 @@ def bounds_of(index: Node, sizing: Sizing, deepest: int = DEEPEST) -> Range:
     if index.ndim == 0 and sizes.known_nonnegative(index):
         size = sizing.of(index)
         return size, size
-    made = index.args[0] if index.op is ITEM else index
-    name = made.op.name
+    source = index.args[0] if index.op is ITEM else index
+    name = source.op.name
     if name in PLACES:
-        return 0, sizes.add(PLACES[name](made, sizing), -1)
+        return 0, sizes.add(PLACES[name](source, sizing), -1)
     combine = COMBINED.get(name) or OF_INDICES.get(name)
     if combine is None:
         return UNKNOWN

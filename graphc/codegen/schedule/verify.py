@@ -128,9 +128,9 @@ class _Verifier:
         if not plan.memory.buffers.keys() <= self.writers.keys():
             self.fail("a value has a buffer, and no nest stores it")
         contents = plan.contents
-        told = {*contents.checks, *contents.guards, *contents.scans, *contents.branches}
+        special = {*contents.checks, *contents.guards, *contents.scans, *contents.branches}
         for nest in plan.nests:
-            if (nest.kind in ("check", "guard", "steps", "branch")) != (nest.number in told):
+            if (nest.kind in ("check", "guard", "steps", "branch")) != (nest.number in special):
                 self.fail(f"nest {nest.number}, of kind {nest.kind}, carries out nothing that is known")
             for depth, loop in enumerate(self.loops[nest.number]):
                 if nest.kind in ALONE:

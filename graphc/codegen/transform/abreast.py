@@ -94,12 +94,12 @@ def may_run_abreast(loop: ir.Loop) -> bool:
     )
 
 
-def may_repeat(body: Sequence[ir.Stmt], own: Sequence[ir.Buffer]) -> bool:
-    """True where an iteration that is carried out twice writes the same again. own: buffers with a row for each
+def may_repeat(body: Sequence[ir.Stmt], private: Sequence[ir.Buffer]) -> bool:
+    """True where an iteration that is carried out twice writes the same again. private: buffers with a row for each
     iteration alone; it may read these after it has filled the row, and nothing else that it writes."""
-    if not (visit.read_buffers(body) & visit.stored_buffers(body)) <= {*own}:
+    if not (visit.read_buffers(body) & visit.stored_buffers(body)) <= {*private}:
         return False
-    return all(fills(body, buffer) for buffer in own)
+    return all(fills(body, buffer) for buffer in private)
 
 
 def rows_are_short(loop: ir.Loop, body: Sequence[ir.Stmt]) -> ir.Expr | None:
@@ -243,8 +243,8 @@ def _without_blocks(stmt: ir.Stmt, searched: Mapping[ir.Var, ir.Loop], firsts: s
     length = ir.length_of_blocks(stmt.size) if isinstance(stmt, ir.Loop) else None
     if isinstance(stmt, ir.Loop) and length is not None and stmt.begin == ir.ZERO:
         if chooses(stmt, searched):
-            own = {stmt.var}
-            body = [visit.map_expressions(inner, lambda expr: of_one_element(expr, own)) for inner in stmt.body]
+            blocks = {stmt.var}
+            body = [visit.map_expressions(inner, lambda expr: of_one_element(expr, blocks)) for inner in stmt.body]
             yield replace(stmt, size=length, body=tuple(body))
         else:
             inside = visit.with_values(stmt.body, {stmt.var: ir.ZERO})

@@ -79,28 +79,28 @@ def fuse_aligned(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> tuple[
         if group and isinstance(stmt, ir.Note):
             waiting.append(stmt)
             continue
-        one = _shifted(stmt)
-        if one is None or not _may_join(group, one):
+        candidate = _shifted(stmt)
+        if candidate is None or not _may_join(group, candidate):
             close()
-        if one is None:
+        if candidate is None:
             result.append(visit.map_bodies(stmt, lambda inner: fuse_aligned(inner, fresh)))
         else:
-            group.append(one)
+            group.append(candidate)
             waiting.append(stmt)
     close()
     return tuple(result)
 
 
-def _may_join(group: Sequence[Shifted], one: Shifted) -> bool:
+def _may_join(group: Sequence[Shifted], candidate: Shifted) -> bool:
     if not group:
         return True
-    shifts = [each.shift for each in (*group, one)]
+    shifts = [each.shift for each in (*group, candidate)]
     return (
-        one.buffer == group[0].buffer
-        and one.place.begin == group[0].place.begin
-        and one.loop.size == group[0].loop.size
+        candidate.buffer == group[0].buffer
+        and candidate.place.begin == group[0].place.begin
+        and candidate.loop.size == group[0].loop.size
         and max(shifts) - min(shifts) <= WIDEST
-        and sum(ops_of(each.loop.body) for each in (*group, one)) <= MOST_OPS
+        and sum(ops_of(each.loop.body) for each in (*group, candidate)) <= MOST_OPS
     )
 
 

@@ -130,10 +130,10 @@ class Between:
             case ir.Load(buffer, index):
                 return ir.Load(buffer, self.simplified(index))
             case ir.Apply(op, args):
-                made = ir.Apply(op, tuple(map(self.simplified, args)), expr.dtype)
-                simpler = self.rule(made)
+                rebuilt = ir.Apply(op, tuple(map(self.simplified, args)), expr.dtype)
+                simpler = self.rule(rebuilt)
                 self.is_used |= simpler is not None
-                return made if simpler is None else simpler
+                return rebuilt if simpler is None else simpler
             case ir.Var() if self.values.get(expr) in TRUTHS:
                 return self.values[expr]
             case ir.Var() if expr != self.var and (number := self.shift(expr)) is not None:
@@ -172,8 +172,8 @@ class Between:
         base, number = self.split_offset(expr)
         if isinstance(base, ir.Apply) and base.op is operators.MAXIMUM:
             parts = [part for part in base.args if ir.int_value(part) is None]
-            base, more = self.split_offset(parts[0]) if len(parts) == 1 else (base, 0)
-            number += more
+            base, offset = self.split_offset(parts[0]) if len(parts) == 1 else (base, 0)
+            number += offset
         return number - self.more if base == self.size else None
 
     def begins(self, first: int | None) -> bool:

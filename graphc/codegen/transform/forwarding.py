@@ -82,8 +82,8 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
             continue
         place = scope.position(stmt.index, values) if isinstance(stmt, ir.Store) else None
         for buffer in visit.stored_buffers([stmt]):
-            if found := {each: name for each, name in stored.pop(buffer, {}).items() if _differ(each, place)}:
-                stored[buffer] = found
+            if unchanged := {each: name for each, name in stored.pop(buffer, {}).items() if _differ(each, place)}:
+                stored[buffer] = unchanged
         if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX:
             values[stmt.var] = stmt.value
         if isinstance(stmt, ir.Store) and stmt.buffer in waiting and place is not None:

@@ -104,9 +104,9 @@ def interface(part: Part) -> Interface:
         spelling.statement(stmt)
     for var in part.results:
         spelling.name(var)
-    own = {BEGIN, END, COPIED}
-    own |= {stmt.var for stmt in visit.statements(part.body) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
-    operands = tuple(operand for operand in spelling.numbers if operand not in own)
+    defined = {BEGIN, END, COPIED}
+    defined |= {stmt.var for stmt in visit.statements(part.body) if isinstance(stmt, ir.Let | ir.Set | ir.Loop)}
+    operands = tuple(operand for operand in spelling.numbers if operand not in defined)
     return Interface(operands, tuple(spelling.literals), (part.shares is not None, *spelling.key))
 
 

@@ -145,12 +145,12 @@ def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
 def limits_of(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Let]:
     """Return integers of a kernel that are computed of its parameters and of one another alone. A function may compute
     those anywhere; of others a function of scalars may have the only value."""
-    made, named = visit.defined(body), dict[ir.Var, ir.Let]()
+    defined, named = visit.defined(body), dict[ir.Var, ir.Let]()
     for stmt in body:
         if not isinstance(stmt, ir.Let) or stmt.var.dtype != ir.INDEX:
             continue
         parts = [*ir.subexpressions(stmt.value)]
-        of_sizes = all(part in named or part not in made for part in parts if isinstance(part, ir.Var))
+        of_sizes = all(part in named or part not in defined for part in parts if isinstance(part, ir.Var))
         if of_sizes and all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts):
             named[stmt.var] = stmt
     return named

@@ -272,15 +272,15 @@ def work_of(loop: ir.Loop) -> ir.Expr:
 
     def total(body: Sequence[ir.Stmt]) -> ir.Expr:
         body = tuple(in_one_loop(body))
-        own = sum(cost(expr) for stmt in body for expr in visit.expressions(stmt))
-        own += STORE_COST * sum(isinstance(stmt, ir.Store) for stmt in body)
+        straight = sum(cost(expr) for stmt in body for expr in visit.expressions(stmt))
+        straight += STORE_COST * sum(isinstance(stmt, ir.Store) for stmt in body)
         iterations: dict[ir.Expr, ir.Expr] = {}
         for stmt in body:
             if isinstance(stmt, ir.Loop):
                 guess = ir.integer(ir.most_iterations_in_block(stmt.size) or GUESSED_ITERATIONS)
                 size = stmt.size if known(stmt.size) else guess
                 iterations[size] = plus(iterations.get(size, ir.ZERO), total(stmt.body))
-        result: ir.Expr = ir.integer(round(own) if iterations else max(round(own), 1))
+        result: ir.Expr = ir.integer(round(straight) if iterations else max(round(straight), 1))
         for size, work in iterations.items():
             result = plus(result, ir.multiply(work, size))
         return result

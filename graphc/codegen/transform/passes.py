@@ -143,16 +143,16 @@ def _naming(change: Callable[[Body, Callable[[str], str]], Body]) -> Callable[[B
 
 
 def _narrow(body: Body, subject: Subject) -> Body:
-    subject.narrowed = made = narrow_sums(body, subject.names.fresh)
-    subject.buffers = [*(made.changed.get(buffer, buffer) for buffer in subject.buffers), *made.narrow]
-    return made.body
+    subject.narrowed = result = narrow_sums(body, subject.names.fresh)
+    subject.buffers = [*(result.changed.get(buffer, buffer) for buffer in subject.buffers), *result.narrow]
+    return result.body
 
 
 def _outline(body: Body, subject: Subject) -> Body:
-    subject.outlined = made = outline(body, subject.names, subject.outlining)
-    subject.buffers += [*made.scalars, *made.copies]
-    subject.functions = made.functions
-    return made.body
+    subject.outlined = result = outline(body, subject.names, subject.outlining)
+    subject.buffers += [*result.scalars, *result.copies]
+    subject.functions = result.functions
+    return result.body
 
 
 SIMPLIFY = tuple(Pass(name, _plain(step)) for name, step in STEPS)

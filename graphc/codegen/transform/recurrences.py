@@ -60,8 +60,8 @@ class _Recurrence:
 
     def __init__(self, loop: ir.Loop) -> None:
         self.loop, self.names = loop, carried(loop)
-        own = [stmt for stmt in loop.body if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX]
-        self.values = {stmt.var: stmt.value for stmt in own}
+        indices = [stmt for stmt in loop.body if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX]
+        self.values = {stmt.var: stmt.value for stmt in indices}
         before = ir.subtract(loop.var, ir.ONE)
         self.stored: dict[ir.Buffer, list[Position]] = {}
         for stmt in loop.body:
@@ -271,8 +271,8 @@ def taken_apart(
     loop: ir.Loop, store: ir.Store, values: Mapping[ir.Var, ir.Expr], fresh: Callable[[str], str]
 ) -> tuple[ir.Loop, ir.Loop]:
     """A loop that stores the value of an element, and the loop that reads it there."""
-    own = ir.Var(fresh(loop.var.name), ir.INDEX)
-    first = ir.Store(store.buffer, *(visit.replace_vars(each, {loop.var: own}) for each in (store.index, store.value)))
+    i = ir.Var(fresh(loop.var.name), ir.INDEX)
+    first = ir.Store(store.buffer, *(visit.replace_vars(each, {loop.var: i}) for each in (store.index, store.value)))
     name = ir.Var(fresh("value"), store.value.dtype)
 
     def with_name(expr: ir.Expr) -> ir.Expr:
@@ -291,4 +291,4 @@ def taken_apart(
     while len(kept := [stmt for stmt in second if not isinstance(stmt, ir.Let) or stmt.var in used]) < len(second):
         second = kept
         used = {part for expr in visit.all_expressions(second) for part in ir.subexpressions(expr)}
-    return replace(loop, var=own, body=(first,), conflicts=(), disjoint=()), replace(loop, body=tuple(second))
+    return replace(loop, var=i, body=(first,), conflicts=(), disjoint=()), replace(loop, body=tuple(second))

@@ -174,10 +174,11 @@ def may_jam(loop: ir.Loop) -> bool:
         return False
     if any(isinstance(stmt, ir.Set) for stmt in visit.statements(loop.body)):
         return False
-    own = {loop.var, *(stmt.var for stmt in loop.body if isinstance(stmt, ir.Let))}
+    varying = {loop.var, *(stmt.var for stmt in loop.body if isinstance(stmt, ir.Let))}
     inner = [stmt for stmt in loop.body if isinstance(stmt, ir.Loop)]
     shared = all(
-        own.isdisjoint(part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr)) for stmt in inner
+        varying.isdisjoint(part for expr in visit.expressions(stmt) for part in ir.subexpressions(expr))
+        for stmt in inner
     )
     return shared and any(map(scatters, inner))
 
@@ -231,14 +232,14 @@ def _one(stmt: ir.Stmt, known: dict[ir.Var, ir.Expr], fresh: Fresh) -> ir.Stmt:
 def _side_by_side(body: Sequence[ir.Stmt], rows: Sequence[dict[ir.Var, ir.Expr]], fresh: Fresh) -> Iterator[ir.Stmt]:
     """The statements of an iteration, each for all rows; what is the same for all has one name."""
     for stmt in body:
-        made: dict[ir.Expr, ir.Var] = {}
+        names: dict[ir.Expr, ir.Var] = {}
         for known in rows:
             each = _one(stmt, known, fresh)
             if isinstance(each, ir.Let) and isinstance(stmt, ir.Let):
-                if each.value in made:
-                    known[stmt.var] = made[each.value]
+                if each.value in names:
+                    known[stmt.var] = names[each.value]
                     continue
-                made[each.value] = each.var
+                names[each.value] = each.var
             yield each
 
 

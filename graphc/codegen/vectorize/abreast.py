@@ -282,8 +282,8 @@ class _Lanes:
         """The addresses of the elements of all lanes."""
         builder = self.builder
         base, index = place.operands
-        if (own := self.rooms.get(memory_of(place))) is not None:
-            first = builder.bitcast(own, place.type)
+        if (room := self.rooms.get(memory_of(place))) is not None:
+            first = builder.bitcast(room, place.type)
             vectors = builder.and_(self.vector(index), broadcast(builder, INT64(KEPT - 1), LANES))
             places = builder.add(builder.mul(vectors, broadcast(builder, INT64(LANES), LANES)), counted_from_0(LANES))
             indices = [builder.extract_element(places, INT32(lane)) for lane in range(LANES)]
@@ -299,9 +299,9 @@ class _Lanes:
     def room(self, name: ir.Value, type: ir.Type, count: int = 1) -> ir.AllocaInstr:
         """Return the vectors that stand for a local name, or for an iteration's own row."""
         if name not in self.rooms:
-            made = self.entry.alloca(vector_of(type, LANES), count)
-            made.align = LANES * bytes_of(type)
-            self.rooms[name] = made
+            memory = self.entry.alloca(vector_of(type, LANES), count)
+            memory.align = LANES * bytes_of(type)
+            self.rooms[name] = memory
         return self.rooms[name]
 
     def own_element(self, memory: ir.Value, place: ir.GEPInstr) -> ir.Value:

@@ -104,7 +104,7 @@ class Lines:
         """A column, put together from one vector after the other."""
         lanes = self.vectors[0].type.count
         sources = [place + self.stride * lane for lane in range(lanes)]
-        made = self.vectors[0]
+        joined = self.vectors[0]
         for number, vector in enumerate(self.vectors[1:], 1):
             first = number * lanes
             if number == 1:
@@ -114,8 +114,8 @@ class Lines:
                     lanes + source - first if first <= source < first + lanes else lane
                     for lane, source in enumerate(sources)
                 ]
-            made = self.builder.shuffle_vector(made, vector, lanes_at(chosen))
-        return made
+            joined = self.builder.shuffle_vector(joined, vector, lanes_at(chosen))
+        return joined
 
 
 def woven(builder: ir.IRBuilder, columns: Sequence[ir.Value]) -> list[ir.Value]:
@@ -137,12 +137,12 @@ def _line(builder: ir.IRBuilder, columns: Sequence[ir.Value], first: int) -> ir.
     """The vector of memory from the element `first` on, put together from one column after the other."""
     stride, lanes = len(columns), columns[0].type.count
     sources = [divmod(first + lane, stride) for lane in range(lanes)]
-    made = columns[0]
+    line = columns[0]
     for number, column in enumerate(columns[1:], 1):
         kept = [row if number == 1 else lane for lane, (row, _) in enumerate(sources)]
         chosen = [lanes + row if place == number else kept[lane] for lane, (row, place) in enumerate(sources)]
-        made = builder.shuffle_vector(made, column, lanes_at(chosen))
-    return made
+        line = builder.shuffle_vector(line, column, lanes_at(chosen))
+    return line
 
 
 # --- the body of a loop -----------------------------------------------------------------------------------------------

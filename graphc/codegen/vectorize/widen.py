@@ -234,8 +234,8 @@ class _Writer:
         """The state with these totals added to its own, which are reduced to one number each."""
         builder, combined = state.builder, dict[ir.AllocaInstr, ir.Value]()
         for slot, reduction in self.body.reductions.items():
-            more = reduce(builder, reduction.step, state.totals[slot])
-            combined[slot] = append(builder, reduction.step, [totals[slot], more])
+            total = reduce(builder, reduction.step, state.totals[slot])
+            combined[slot] = append(builder, reduction.step, [totals[slot], total])
         return replace(state, totals=combined)
 
     def call_memory_functions(self, builder: ir.IRBuilder, start: ir.Value) -> None:
@@ -426,8 +426,8 @@ class VectorBody:
             parts = [builder.shuffle_vector(one, one, some) if at_once < lanes else one for one in values]
             for number, line in enumerate(woven(builder, parts)):
                 place = builder.gep(first, [INT64(begin * columns.stride + number * at_once)])
-                made = store(builder, line, place, None)
-        return made
+                stored = store(builder, line, place, None)
+        return stored
 
     def call_elementary(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
         """Call an elementary function. One of several vectors works on each while it waits for the others. An inlined
@@ -449,10 +449,10 @@ class VectorBody:
         first = builder.add(self.invariants.counters[each], self.index)
         function = refer_in_order(builder.module, replace(symbol, lanes=self.lanes, out_of_line=True, in_order=True))
         with builder.goto_entry_block():
-            made = builder.alloca(function.args[0].type.pointee)
-        made.align = usual_width() // 8
-        builder.call(function, [made, first, *map(self.invariants.number, rest)])
-        return load(builder, made, 1, None)
+            result = builder.alloca(function.args[0].type.pointee)
+        result.align = usual_width() // 8
+        builder.call(function, [result, first, *map(self.invariants.number, rest)])
+        return load(builder, result, 1, None)
 
     def call_joint(self, part: tuple[Symbol, int], argument: Value) -> ir.Value:
         """One of the results of a function that computes several, called for the first of them."""
@@ -544,8 +544,8 @@ def broadcast(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     if lanes == 1:
         return value
     nothing = literal(vector_of(value.type, lanes), "poison")
-    one = builder.insert_element(nothing, value, INT32(0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(vector_of(INT32, lanes), [0] * lanes))
+    first_lane = builder.insert_element(nothing, value, INT32(0))
+    return builder.shuffle_vector(first_lane, nothing, ir.Constant(vector_of(INT32, lanes), [0] * lanes))
 
 
 def counted_from_0(lanes: int, type: ir.Type = INT64) -> ir.Constant:
@@ -565,9 +565,9 @@ def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | No
     element = place.type.pointee
     type = vector_of(element, lanes)
     if mask is None:
-        made = ir.LoadInstr(builder.block, place, typ=type)
-        made.align = bytes_of(element)
-        return append_made(builder, made)
+        instruction = ir.LoadInstr(builder.block, place, typ=type)
+        instruction.align = bytes_of(element)
+        return append_made(builder, instruction)
     name = f"llvm.masked.load.v{lanes}{suffix_of(element)}.p0"
     function = declare(builder.module, name, type, (place.type, INT32, mask.type, type))
     return builder.call(function, [place, INT32(bytes_of(element)), mask, literal(type, "zeroinitializer")])
@@ -577,9 +577,9 @@ def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Valu
     """Write consecutive elements, those of active lanes alone."""
     element = place.type.pointee
     if mask is None:
-        made = ir.StoreInstr(builder.block, value, place)
-        made.align = bytes_of(element)
-        return append_made(builder, made)
+        instruction = ir.StoreInstr(builder.block, value, place)
+        instruction.align = bytes_of(element)
+        return append_made(builder, instruction)
     name = f"llvm.masked.store.v{lanes_of(value)}{suffix_of(element)}.p0"
     function = declare(builder.module, name, ir.VoidType(), (value.type, place.type, INT32, mask.type))
     return builder.call(function, [value, place, INT32(bytes_of(element)), mask])
@@ -605,9 +605,9 @@ def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.T
     """The addresses of elements, for a vector of indices."""
     if lanes_of(index) == 1:
         return builder.gep(base, [index])
-    made = builder.gep(base, [INT64(0)])  # llvmlite has no vectors of indices
-    made.indices, made.operands, made.type = [index], [base, index], vector_of(type, lanes_of(index))
-    return made
+    gep = builder.gep(base, [INT64(0)])  # llvmlite has no vectors of indices
+    gep.indices, gep.operands, gep.type = [index], [base, index], vector_of(type, lanes_of(index))
+    return gep
 
 
 def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.Value | None) -> ir.Value:

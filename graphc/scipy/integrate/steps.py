@@ -184,45 +184,46 @@ def integrate(
     direction = T.switch(end >= begin, 1.0, -1.0)
     first = first_step(fun, ends, y, f, method, tolerances, longest) if step is None else step
     first = stop_gradient(cast(T.as_tensor_variable(first), begin.type.dtype))
-    memory = method.start(y)
-    kept, since = len(memory), next_serial()
+    memory, since = method.start(y), next_serial()
 
     def advance(past: list[list[Node]]) -> Returned:
-        t, y, f, h, rejected, nfev, njev, _, *more = flat(past)
-        at = Place(t, y, f, rejected, tuple(more[:kept]))
+        t, y, f, length, rejected, nfev, njev, _, *more = flat(past)
+        memory_before, values_before = more[: len(memory)], more[len(memory) : len(memory) + len(events)]
         least = 10 * abs(elementwise("nextafter", t, direction * np.inf) - t)
-        h = T.switch(rejected, h, T.maximum(T.minimum(h, longest), least))
-        failed = rejected & (h < least)
-        after = t + cast(h * direction, t.type.dtype)
+        length = T.switch(rejected, length, T.maximum(T.minimum(length, longest), least))
+        too_small = rejected & (length < least)
+        after = t + cast(length * direction, t.type.dtype)
         after = T.switch(direction * (after - end) > 0, end, after)
-        made = method.attempt(fun, at, after - t, tolerances)
-        accepted = made.accepted & ~failed
-        longer = cast(stop_gradient(abs(after - t) * made.factor), t.type.dtype)
-        new = (after, made.y, made.f, made.coefficients)
-        old = (t, y, f, T.zeros_like(made.coefficients))
-        t_next, y_next, f, coefficients = cond(accepted, lambda: new, lambda: old)
+        attempt = method.attempt(fun, Place(t, y, f, rejected, tuple(memory_before)), after - t, tolerances)
+        accepted = attempt.accepted & ~too_small
+        next_length = cast(stop_gradient(abs(after - t) * attempt.factor), t.type.dtype)
+        new = (after, attempt.y, attempt.f, attempt.coefficients)
+        old = (t, y, f, T.zeros_like(attempt.coefficients))
+        t_next, y_next, f_next, coefficients = cond(accepted, lambda: new, lambda: old)
         values = [event.function(t_next, y_next) for event in events]
-        before = more[kept : kept + len(events)]
-        hits = [accepted & each.crossed(*pair) for each, *pair in zip(events, before, values, strict=True)]
+        pairs = zip(values_before, values, strict=True)
+        crossed = [accepted & event.crossed(*pair) for event, pair in zip(events, pairs, strict=True)]
         arrived = accepted & (direction * (after - end) >= 0)
-        stopped = T.any(T.stack(hits)) if hits else T.constant(False)
-        status = T.switch(stopped, STOPPED, T.switch(arrived, FINISHED, T.switch(failed, TOO_SMALL, TOO_MANY)))
-        counts = [cast(count + more, "int64") for count, more in zip((nfev, njev), made.counts, strict=True)]
-        state = [t_next, y_next, f, longer, ~accepted, *counts, cast(status, "int64"), *made.memory]
-        events_now = [*map(stop_gradient, values), *hits]
+        stopped = T.any(T.stack(crossed)) if crossed else T.constant(False)
+        status = T.switch(stopped, STOPPED, T.switch(arrived, FINISHED, T.switch(too_small, TOO_SMALL, TOO_MANY)))
+        counts = [cast(n + more, "int64") for n, more in zip((nfev, njev), attempt.counts, strict=True)]
+        state = [t_next, y_next, f_next, next_length, ~accepted, *counts, cast(status, "int64"), *attempt.memory]
+        state += [*map(stop_gradient, values), *crossed]
         rows = [t, t_next, y, y_next, accepted, coefficients]
-        return Returned([*state, *events_now, *rows], {}, arrived | failed | stopped, "integrate")
+        return Returned([*state, *rows], {}, arrived | too_small | stopped, "integrate")
 
     zero, no = T.constant(np.int64(0)), T.constant(False)
     values = [event.function(begin, y) for event in events]
     initial = [begin, y, f, first, no, zero, zero, zero, *memory, *values, *[no] * len(events)]
-    step, initial = traced_step([], [State(each, (-1,)) for each in initial], advance, since)
-    done = make_loop(step, sizes.as_size(cast(as_node(max_steps), "int64")), [], initial)
-    assert done.taken is not None
-    starts, t, before, y, accepted, coefficients = done.stacked
+    one_attempt, initial = traced_step([], [State(each, (-1,)) for each in initial], advance, since)
+    loop = make_loop(one_attempt, sizes.as_size(cast(as_node(max_steps), "int64")), [], initial)
+    assert loop.taken is not None
+    starts, t, before, y, accepted, coefficients = loop.stacked
+    t_end, y_end, _, _, _, *counts, status = loop.last[:8]
+    crossed = loop.last[8 + len(memory) + len(events) :]
     return Path(
-        method, direction, starts, t, before, y, accepted, coefficients, done.taken, done.last[0], done.last[1],
-        done.last[7], done.last[5:7], done.last[len(done.last) - len(events) :],
+        method, direction, starts, t, before, y, accepted, coefficients, loop.taken,
+        t_end, y_end, status, counts, crossed,
     )  # fmt: skip
 
 
