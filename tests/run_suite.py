@@ -158,10 +158,11 @@ KINDS: dict[str, tuple[Sequence[str], Run]] = {
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """What ran, how long, what pytest said; below it every test that failed, with the suites in which it did."""
-    lines = [f"{'suite':18}{'minutes':>8}  result"]
+    width = max(len(each.name) for each in outcomes)
+    lines = [f"{'suite':{width}} minutes  result"]
     for each in outcomes:
         minutes = f"{each.seconds / 60:8.1f}" if each.seconds else f"{'-':>8}"
-        lines.append(f"{each.name:18}{minutes}  {'FAILED: ' if each.code else ''}{each.line}")
+        lines.append(f"{each.name:{width}}{minutes}  {'FAILED: ' if each.code else ''}{each.line}")
     where: dict[str, list[str]] = {}
     for each in outcomes:
         for test in each.failed:

@@ -260,10 +260,10 @@ def _part_difference(name: str, here: str, there: str) -> str:
         return "  graphc: the stored code was made by other sources of graphc"
     if name != "features" or "(none)" in (here, there):
         return f"  {name}: here {_short(here)}, stored {_short(there)}"
-    own, others = here.split(","), there.split(",")
-    more = ", ".join(each for each in own if each not in others) or "none"
-    less = ", ".join(each for each in others if each not in own) or "none"
-    return f"  features of the processor: here alone {more}; stored alone {less}"
+    features, others = here.split(","), there.split(",")
+    only_here = ", ".join(each for each in features if each not in others) or "none"
+    less = ", ".join(each for each in others if each not in features) or "none"
+    return f"  features of the processor: here alone {only_here}; stored alone {less}"
 
 
 def _short(text: str) -> str:

@@ -189,12 +189,14 @@ def verify() -> list[str]:
 def statistics() -> Statistics:
     """Return the figures of the user's folder: entries, bytes, lookups, times of use. Raises no error: the figures of a
     folder that is not there are 0."""
-    own = own_entries()
+    entries = own_entries()
     hits, misses = counts_of(options.cache_dir)
-    uses = [entry.used for entry in own] or [0.0]
+    uses = [entry.used for entry in entries] or [0.0]
     limit = options.cache_megabytes * 2**20
-    targets = dict(Counter(entry.target for entry in own))
-    return Statistics(len(own), sum(entry.size for entry in own), limit, hits, misses, min(uses), max(uses), targets)
+    targets = dict(Counter(entry.target for entry in entries))
+    return Statistics(
+        len(entries), sum(entry.size for entry in entries), limit, hits, misses, min(uses), max(uses), targets
+    )
 
 
 def check(entry: str, digest: str, owners: files.Owners) -> None:
@@ -282,8 +284,8 @@ def note_targets(root: str, targets: set[str]) -> None:
 
 def refuse_miss(key: Key, name: str) -> NoReturn:
     """Raise CacheMissError, which names the function, and tells the difference from the most similar stored entry."""
-    told = f"{name} is not in the cache, which the option cache_require demands"
-    raise CacheMissError(f"{told}\n{explain_miss(key)}")
+    problem = f"{name} is not in the cache, which the option cache_require demands"
+    raise CacheMissError(f"{problem}\n{explain_miss(key)}")
 
 
 def explain_miss(key: Key) -> str:

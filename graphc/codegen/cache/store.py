@@ -189,8 +189,8 @@ def counts_of(root: str) -> tuple[int, int]:
     hits, misses = PROCESS.lookups if PROCESS.lookups and root == options.cache_dir else (0, 0)
     with suppress(OSError, Damaged, ValueError):
         for line in files.read(f"{root}{os.sep}{LOOKUPS}", files.owners_of(root)).splitlines():
-            more, others = map(int, line.split())
-            hits, misses = hits + more, misses + others
+            new_hits, others = map(int, line.split())
+            hits, misses = hits + new_hits, misses + others
     return hits, misses
 
 
@@ -373,8 +373,8 @@ def _has_room(root: str, added: int, limit: int) -> bool:
         with open(f"{root}{os.sep}{USAGE}", "a+b", buffering=0) as file:
             file.write(b"%d\n" % added)
             file.seek(0)
-            first, *more = file.read().split()
-        return first == COUNTED and len(more) <= TRIM_AFTER and sum(map(int, more)) <= limit
+            first, *sizes = file.read().split()
+        return first == COUNTED and len(sizes) <= TRIM_AFTER and sum(map(int, sizes)) <= limit
     except (OSError, ValueError):
         return False
 

@@ -115,11 +115,11 @@ def _clear(
     code: Code, suffix: str, w: dict[str, Any], counts: Sequence[I64], run: I64, channel: I64, panel: Elements
 ) -> None:
     """Fills a group of lanes of a channel's terms with zeros."""
-    own, width = ARITHMETIC[suffix], tile_width(suffix)
-    group: Any = vector(own.element, GROUP)
+    scalar, width = ARITHMETIC[suffix], tile_width(suffix)
+    group: Any = vector(scalar.element, GROUP)
     with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second, code.count(0, run) as third:
         term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"] + third * w["step_2"]
-        panel.at(term * width).store(group.of(0), align=own.align)
+        panel.at(term * width).store(group.of(0), align=scalar.align)
 
 
 @range_function("conv_images")
@@ -153,12 +153,12 @@ def _fill(code: Code, suffix: str, to: Elements, begin: I64, end: I64) -> None:
 
 
 def _copy(code: Code, suffix: str, from_: Elements, step: I64, to: Elements, begin: I64, end: I64) -> None:
-    own = ARITHMETIC[suffix]
-    group: Any = vector(own.element, GROUP)
+    scalar = ARITHMETIC[suffix]
+    group: Any = vector(scalar.element, GROUP)
     place = code.variable(begin)
     with code.when(step == 1), code.loop() as iteration:
         iteration.leave.unless(place.value + GROUP <= end)
-        to.at(place.value).store(from_.at(place.value).load(group, align=own.align), align=own.align)
+        to.at(place.value).store(from_.at(place.value).load(group, align=scalar.align), align=scalar.align)
         place.value += GROUP
     with code.count(place.value, end) as rest:
         to[rest] = from_[rest * step]
@@ -166,13 +166,13 @@ def _copy(code: Code, suffix: str, from_: Elements, step: I64, to: Elements, beg
 
 def is_finite(suffix: str) -> Function[..., Bool]:
     """True if the first groups of lanes of rows of panels hold neither NaN nor infinities."""
-    own, width = ARITHMETIC[suffix], tile_width(suffix)
-    register: Any = vector(own.element, GROUP)
+    scalar, width = ARITHMETIC[suffix], tile_width(suffix)
+    register: Any = vector(scalar.element, GROUP)
 
     def write(code: Code, memory: Ptr, rows: I64, groups: I64) -> Bool:
         total = code.variable(register.of(0))
         with code.count(0, rows, sure=True) as row, code.count(0, groups, sure=True) as group:
-            part = memory.at(row * width + group * GROUP, own.element).load(register, align=own.align)
+            part = memory.at(row * width + group * GROUP, scalar.element).load(register, align=scalar.align)
             total.value = total.value + part * 0.0
         zero = code.variable(total.value.lane(0))
         for lane in range(1, GROUP):
@@ -211,7 +211,7 @@ MOST_TILES = 32
 @range_function("conv_rows")
 def rows_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The rows of results from begin to end, element by element."""
-    own = ARITHMETIC[suffix]
+    scalar = ARITHMETIC[suffix]
     words = words_of(suffix).read(context)
     axes = axes_of(words)
     last = axes[-1]
@@ -219,15 +219,15 @@ def rows_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
         place = place_of_line(code, row, words, axes)
         x, w, y = (address_of(words, name, place, parts) for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01")))
         with code.count(0, last.count) as p:
-            total: Variable[Any] = code.variable(own.element.of(0))
+            total: Variable[Any] = code.variable(scalar.element.of(0))
             with code.count(0, words["channels"]) as c:
                 at = x.at(c * words["x_c"]), w.at(c * words["w_c"])
-                _add(code, own, total, axes, (place["0"], place["1"], p), at)
+                _add(code, scalar, total, axes, (place["0"], place["1"], p), at)
             y[p * last.y] = total.value
 
 
 def _add(
-    code: Code, own: Any, total: Variable[Any], axes: Sequence[Axis], counts: tuple[I64, ...],
+    code: Code, scalar: Any, total: Variable[Any], axes: Sequence[Axis], counts: tuple[I64, ...],
     at: tuple[Elements, Elements],
 ) -> None:  # fmt: skip
     """Adds the terms of all taps along these axes to a sum."""
@@ -240,10 +240,10 @@ def _add(
         i = axis.place(count, now, iteration)
         there = x.at(i * axis.x), w.at(now * axis.w)
         if others:
-            _add(code, own, total, others, tuple(rest), there)
+            _add(code, scalar, total, others, tuple(rest), there)
         else:
             left, right = (each.value for each in there)
-            total.value = total.value.apply(own.plus, left.apply(own.times, right))
+            total.value = total.value.apply(scalar.plus, left.apply(scalar.times, right))
 
 
 @element_function("conv_one_by_one", "noinline optsize")
@@ -290,11 +290,11 @@ def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> 
                 first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
                 terms = most(code, last - first, I64.of(0))
                 operands = terms, bases, w["offsets"].at(first), panel.at(first * width)
-                more = rows, there, targets, w["y_o"], fresh
+                places = rows, there, targets, w["y_o"], fresh
                 with code.when(there > lanes_of(suffix)):
-                    conv_tile(suffix, 2)(code, *operands, *more)
+                    conv_tile(suffix, 2)(code, *operands, *places)
                 with code.otherwise():
-                    conv_tile(suffix, 1)(code, *operands, *more)
+                    conv_tile(suffix, 1)(code, *operands, *places)
 
 
 def _rows(
@@ -329,23 +329,23 @@ def _rows(
 @element_function("conv_by_tiles", "noinline optsize")
 def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
     """A convolution without spreads by tiles; false where it is to be computed one by one."""
-    own, width = ARITHMETIC[suffix], tile_width(suffix)
+    scalar, width = ARITHMETIC[suffix], tile_width(suffix)
     record = words_of(suffix)
     w = record.read(context)
     axes = axes_of(w)
     taps = axes[0].taps * axes[1].taps * axes[2].taps
     pixels = axes[0].count * axes[1].count * axes[2].count
     lanes = panels(w["outs"], width) * width
-    passes = least(code, most(code, PANEL_BYTES // own.align // lanes // taps, I64.of(1)), w["channels"])
+    passes = least(code, most(code, PANEL_BYTES // scalar.align // lanes // taps, I64.of(1)), w["channels"])
     padding = _lengths(code, record, context, axes)
     volume = padding["length_0"] * padding["length_1"] * padding["length_2"]
     is_padded = padding["is_padded"] != 0
-    fitting = most(code, IMAGE_BYTES // own.align // passes // volume, I64.of(1))
+    fitting = most(code, IMAGE_BYTES // scalar.align // passes // volume, I64.of(1))
     chunk = least(code, w["images"], is_padded.choose(fitting, w["images"]))
     sizes = [passes * taps, *[pixels] * 4]
     words = sum(sizes[1:], sizes[0])
     copied = is_padded.choose(chunk * passes * volume, 0)
-    length = words * 8 + (passes * taps * lanes + copied) * own.align + 256
+    length = words * 8 + (passes * taps * lanes + copied) * scalar.align + 256
     memory, is_mine = take_panels(code, length)
     with code.when(memory == NULL):
         leave_panels(code, memory, is_mine)
@@ -356,7 +356,7 @@ def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
         tables[name] = at
         at = at.at(size, I64)
     panel = at.at(((at.integer() + 63) & -64) - at.integer())
-    image = panel.at(passes * taps * lanes, own.element)
+    image = panel.at(passes * taps * lanes, scalar.element)
     record.put(context, {**tables, "panels": panel, "pixels": pixels})
     with (
         code.count(0, w["groups"], sure=True) as group,
@@ -492,11 +492,11 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
         record = words_of(suffix)
         words = record.read(context)
         axes = axes_of(words)
-        own = code.local(I64, len(record.types))
+        words_of_part = code.local(I64, len(record.types))
         periods = [code.count(0, axis.spread, sure=True) for axis in axes]
         with periods[0] as first, periods[1] as second, periods[2] as third:
             x, w, y = words["x"], words["w"], words["y"]
-            record.put(own, {name: words[name] for name in WORDS})
+            record.put(words_of_part, {name: words[name] for name in WORDS})
             for number, (axis, place) in enumerate(zip(axes, (first, second, third), strict=True)):
                 tap, step = _taps_at(code, axis, place)
                 left = most(code, axis.taps - tap, I64.of(0))
@@ -506,11 +506,11 @@ def by_periods(routine: str, suffix: str) -> Function[..., None]:
                     "taps": (left + step - 1) // step, "dilation": (step * axis.dilation).apply("sdiv", axis.spread),
                     "low": (I64.of(0) - at).apply("sdiv", axis.spread), "spread": I64.of(1),
                 }  # fmt: skip
-                record.put(own, {f"{word}_{number}": value for word, value in changed.items()})
-                record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
+                record.put(words_of_part, {f"{word}_{number}": value for word, value in changed.items()})
+                record.put(words_of_part, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
                 w, y = w.at((left > 0).choose(tap * axis.w, 0)), y.at(place * axis.y)
-            record.put(own, {"x": x, "w": w, "y": y})
-            without_spread(routine, suffix)(code, own)
+            record.put(words_of_part, {"x": x, "w": w, "y": y})
+            without_spread(routine, suffix)(code, words_of_part)
 
     return Function(
         f"{routine}_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True

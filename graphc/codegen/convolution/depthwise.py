@@ -143,7 +143,7 @@ def _add(
     taps: Sequence[tuple[I64, I64]], is_within: Bool,
 ) -> None:  # fmt: skip
     """Adds a line of taps: those that all results have together, then what else each has."""
-    own, lanes = columns.own, columns.register.lanes
+    scalar, lanes = columns.scalar, columns.register.lanes
     begin, end = code.variable(taps[0][0]), code.variable(taps[0][1])
     for first, last in taps[1:]:
         begin.value, end.value = most(code, begin.value, first), least(code, end.value, last)
@@ -156,7 +156,7 @@ def _add(
             for place in chosen:
                 numbers = columns.read(code, bases[place].at(offset).at(number * lanes))
                 total = sums[place][number]
-                total.value = total.value.apply(own.plus, numbers.apply(own.times, weights))
+                total.value = total.value.apply(scalar.plus, numbers.apply(scalar.times, weights))
 
     with code.count(begin.value, end.value) as tap:
         add(tap, range(len(bases)))
@@ -172,7 +172,7 @@ def _join(columns: Columns, sums: Sums, totals: Sums) -> None:
     """Adds up parts of sums, which begin anew."""
     for parts, wholes in zip(sums, totals, strict=True):
         for part, whole in zip(parts, wholes, strict=True):
-            whole.value = whole.value.apply(columns.own.join, part.value)
+            whole.value = whole.value.apply(columns.scalar.join, part.value)
             part.value = columns.register.of(0)
 
 
@@ -181,9 +181,9 @@ def _store(
     fresh: I64,
 ) -> None:  # fmt: skip
     """Stores results. steps: how far apart they are along the line, and among groups."""
-    own, lanes = columns.own, columns.register.lanes
+    scalar, lanes = columns.scalar, columns.register.lanes
     (step, group), is_fresh = steps, fresh != 0
-    kept = code.local(own.element, lanes * len(totals[0]), align=64).numbers(own.element)
+    kept = code.local(scalar.element, lanes * len(totals[0]), align=64).numbers(scalar.element)
     done = code.label("done")
     for place, row in enumerate(totals):
         if place:
@@ -193,16 +193,16 @@ def _store(
             for number, total in enumerate(row):
                 here = at.at(number * lanes)
                 with code.when(~is_fresh):
-                    total.value = columns.read(code, here).apply(own.join, total.value)
+                    total.value = columns.read(code, here).apply(scalar.join, total.value)
                 columns.write(code, total.value, here)
         with code.otherwise():
             for number, total in enumerate(row):
-                kept.at(number * lanes).store(total.value, align=own.align)
+                kept.at(number * lanes).store(total.value, align=scalar.align)
             with code.count(0, there, sure=True) as lane:
                 to = at.at(group * lane)
                 whole = code.variable(kept[lane])
                 with code.when(~is_fresh):
-                    whole.value = to.value.apply(own.join, whole.value)
+                    whole.value = to.value.apply(scalar.join, whole.value)
                 to.store(whole.value)
     code.place(done)
 
@@ -245,19 +245,19 @@ def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I6
 @range_function("conv_group_panels")
 def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_panels_<t>: the number of a panel is that of its image and its first group."""
-    own, width = ARITHMETIC[suffix], tile_width(suffix)
+    scalar, width = ARITHMETIC[suffix], tile_width(suffix)
     record = words_of(suffix)
     w = record.read(context)
     axes = axes_of(w)
     image_length, kernel_length = _turned_length(suffix, w)
     is_turned = ~_groups_are_adjacent(w)
-    length = is_turned.choose((image_length + kernel_length) * own.align, I64.of(64))
+    length = is_turned.choose((image_length + kernel_length) * scalar.align, I64.of(64))
     memory, is_mine = take_panels(code, length)
     with code.when(memory == NULL):
         leave_panels(code, memory, is_mine)
         record.put(context, {"is_new": I64.of(1)})
         code.ret()
-    turned = memory.numbers(own.element)
+    turned = memory.numbers(scalar.element)
     mine = record.write(code, w)
     record.put(mine, {"channels": I64.of(1)})
     sizes, taps = [axis.size for axis in axes], [w["outs"], *(axis.taps for axis in axes)]
@@ -354,7 +354,7 @@ LINE_REGISTERS = 4
 
 def line(suffix: str, registers: int) -> Function[..., None]:
     """conv_line_<registers>_<t>: `count` results, at most as many as the registers hold."""
-    own, lanes, width = ARITHMETIC[suffix], lanes_of(suffix), tile_width(suffix)
+    scalar, lanes, width = ARITHMETIC[suffix], lanes_of(suffix), tile_width(suffix)
 
     @element_function(f"conv_line_{registers}", "noinline optsize")
     def write(
@@ -373,10 +373,10 @@ def line(suffix: str, registers: int) -> Function[..., None]:
             number = kernel[term * width].spread(lanes)
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
                 read = part.read(code, image.at(offset + place * lanes))
-                total.value = total.value.apply(own.plus, read.apply(own.times, number))
+                total.value = total.value.apply(scalar.plus, read.apply(scalar.times, number))
         with code.when(fresh == 0):
             for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
-                total.value = part.read(code, result.at(place * lanes)).apply(own.join, total.value)
+                total.value = part.read(code, result.at(place * lanes)).apply(scalar.join, total.value)
         for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
             part.write(code, total.value, result.at(place * lanes))
 
@@ -454,8 +454,8 @@ def _sum(
 ) -> Any:
     """The terms of one channel of a result."""
     first, second, third = axes
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
-    sums = [code.variable(vector(own.element, lanes).of(0)) for _ in range(DOT_REGISTERS)]
+    scalar, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    sums = [code.variable(vector(scalar.element, lanes).of(0)) for _ in range(DOT_REGISTERS)]
     begin = places[2] * third.stride - third.low
     from_ = most(code, I64.of(0) - begin, I64.of(0))
     until = least(code, third.taps, third.size - begin)
@@ -475,9 +475,9 @@ def _dot(code: Code, suffix: str, sums: list[Variable[Any]], x: Elements, w: Ele
     lanes = lanes_of(suffix)
 
     def add(place: I64, total: Variable[Any], columns: Columns) -> None:
-        own = columns.own
-        product = columns.read(code, x.at(place)).apply(own.times, columns.read(code, w.at(place)))
-        total.value = total.value.apply(own.plus, product)
+        scalar = columns.scalar
+        product = columns.read(code, x.at(place)).apply(scalar.times, columns.read(code, w.at(place)))
+        total.value = total.value.apply(scalar.plus, product)
 
     whole, vectors = length - length % (lanes * len(sums)), length - length % lanes
     with code.count(0, whole, lanes * len(sums)) as place:

@@ -168,12 +168,12 @@ def write_places(code: Code, w: Mapping[str, Any], axes: Sequence[Axis], steps: 
         before = terms(0, i, none)
         place = (i * axes[0].stride - lows[0]) * steps[0]
         with code.count(0, axes[1].count) as j:
-            own = terms(1, j, before)
+            offset = terms(1, j, before)
             here = place + (j * axes[1].stride - lows[1]) * steps[1]
             target = i * axes[0].y + j * axes[1].y
             row = (i * axes[1].count + j) * axes[2].count
             with code.count(0, axes[2].count) as k:
-                first, last = terms(2, k, own)
+                first, last = terms(2, k, offset)
                 pixel = row + k
                 w["places"][pixel] = here + (k * axes[2].stride - lows[2]) * steps[2]
                 w["targets"][pixel] = target + k * axes[2].y
@@ -216,8 +216,8 @@ def tile_width(suffix: str) -> int:
 
 def conv_tile(suffix: str, registers: int) -> Function[..., None]:
     """conv_tile_<registers>_<t>."""
-    own, lanes, count = ARITHMETIC[suffix], lanes_of(suffix), rows_of_tile()
-    register: Any = vector(own.element, lanes)
+    scalar, lanes, count = ARITHMETIC[suffix], lanes_of(suffix), rows_of_tile()
+    register: Any = vector(scalar.element, lanes)
 
     @element_function(f"conv_tile_{registers}", "noinline optsize")
     def write(
@@ -225,39 +225,39 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
         results: Ptr, step: I64, fresh: I64,
     ) -> None:  # fmt: skip
         sums = [[code.variable(register.of(0)) for _ in range(registers)] for _ in range(count)]
-        bases = [images.at(row, Ptr).load(Ptr).numbers(own.element) for row in range(count)]
+        bases = [images.at(row, Ptr).load(Ptr).numbers(scalar.element) for row in range(count)]
         with code.when(terms > 0):
-            _multiply(code, own, sums, bases, terms, offsets, kernels, tile_width(suffix))
+            _multiply(code, scalar, sums, bases, terms, offsets, kernels, tile_width(suffix))
         places = [results.at(row, Ptr).load(Ptr) for row in (0, count - 1)]
-        first = places[0].numbers(own.element)
+        first = places[0].numbers(scalar.element)
         distance = places[1].integer() - places[0].integer()
-        is_beside = (rows == count) & (distance == (count - 1) * own.align)
+        is_beside = (rows == count) & (distance == (count - 1) * scalar.align)
         is_fresh = fresh != 0
         with code.when(step == 1):
             _store(code, suffix, sums, results, rows, there, is_fresh)
             code.ret()
         with code.when(is_beside & is_fresh):
-            _turn(code, own, sums, first, there, step, fresh=True)
+            _turn(code, scalar, sums, first, there, step, fresh=True)
             code.ret()
         with code.when(is_beside):
-            _turn(code, own, sums, first, there, step, fresh=False)
+            _turn(code, scalar, sums, first, there, step, fresh=False)
             code.ret()
-        kept = code.local(own.element, count * registers * lanes, align=64).numbers(own.element)
+        kept = code.local(scalar.element, count * registers * lanes, align=64).numbers(scalar.element)
         for place, parts in enumerate(sums):
             for number, part in enumerate(parts):
-                kept.at((place * registers + number) * lanes).store(part.value, align=own.align)
+                kept.at((place * registers + number) * lanes).store(part.value, align=scalar.align)
         with code.count(0, rows, sure=True) as row, code.count(0, there, sure=True) as lane:
-            at = results.at(row, Ptr).load(Ptr).numbers(own.element).at(lane * step)
+            at = results.at(row, Ptr).load(Ptr).numbers(scalar.element).at(lane * step)
             total = code.variable(kept[row * (registers * lanes) + lane])
             with code.when(~is_fresh):
-                total.value = at.value.apply(own.join, total.value)
+                total.value = at.value.apply(scalar.join, total.value)
             at.store(total.value)
 
     return write(suffix)
 
 
 def _multiply(
-    code: Code, own: Arithmetic, sums: Sums, bases: Sequence[Elements], terms: I64, offsets: Indices,
+    code: Code, scalar: Arithmetic, sums: Sums, bases: Sequence[Elements], terms: I64, offsets: Indices,
     kernels: Elements, width: int,
 ) -> None:  # fmt: skip
     """Adds the terms, one row of the kernels after the other."""
@@ -266,13 +266,13 @@ def _multiply(
     with code.loop() as iteration:
         offset = offset_at.value.value
         parts = [
-            kernel_at.value.at(number * register.lanes).load(register, align=own.align)
+            kernel_at.value.at(number * register.lanes).load(register, align=scalar.align)
             for number in range(len(sums[0]))
         ]
         for base, row in zip(bases, sums, strict=True):
             number = base[offset].spread(register.lanes)
             for total, part in zip(row, parts, strict=True):
-                total.value = total.value.apply(own.plus, number.apply(own.times, part))
+                total.value = total.value.apply(scalar.plus, number.apply(scalar.times, part))
         offset_at.value = offset_at.value.at(1)
         kernel_at.value = kernel_at.value.at(width)
         left.value = left.value.apply("add nsw", -1)
@@ -281,26 +281,26 @@ def _multiply(
 
 def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: I64, is_fresh: Bool) -> None:
     """Stores the sums of each result, whose lanes go beside each other."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    scalar, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     left = [there - number * lanes for number in range(len(sums[0]))]
     parts = [Columns(suffix, lanes, first_lanes((each > 0).choose(each, 0), lanes)) for each in left]
     done = code.label("done")
     for place, row in enumerate(sums):
         if place:
             done.when(rows <= place)
-        at = results.at(place, Ptr).load(Ptr).numbers(own.element)
+        at = results.at(place, Ptr).load(Ptr).numbers(scalar.element)
         for number, (part, total) in enumerate(zip(parts, row, strict=True)):
             here = at.at(number * lanes)
             with code.when(~is_fresh):
-                total.value = part.read(code, here).apply(own.join, total.value)
+                total.value = part.read(code, here).apply(scalar.join, total.value)
             part.write(code, total.value, here)
     code.place(done)
 
 
-def _turn(code: Code, own: Arithmetic, sums: Sums, place: Elements, there: I64, step: I64, *, fresh: bool) -> None:
+def _turn(code: Code, scalar: Arithmetic, sums: Sums, place: Elements, there: I64, step: I64, *, fresh: bool) -> None:
     """Stores the sums of each lane beside each other."""
-    side = SEGMENT // own.align
-    several: Any = vector(own.element, side)
+    side = SEGMENT // scalar.align
+    several: Any = vector(scalar.element, side)
     done = code.label("done")
     for register in range(len(sums[0])):
         groups = [
@@ -318,8 +318,8 @@ def _turn(code: Code, own: Arithmetic, sums: Sums, place: Elements, there: I64, 
                 part = whole.pick(whole, range(first, first + side))
                 here = at.at(position * side)
                 if not fresh:
-                    part = here.load(several, align=own.align).apply(own.join, part)
-                here.store(part, align=own.align)
+                    part = here.load(several, align=scalar.align).apply(scalar.join, part)
+                here.store(part, align=scalar.align)
     code.place(done)
 
 

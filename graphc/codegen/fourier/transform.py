@@ -80,9 +80,9 @@ class Complex:
 
 def get(array: Ptr, place: I64, lanes: int = 1) -> Complex:
     """A number of each line."""
-    kind = vector(F64, lanes) if lanes > 1 else F64
+    vector_type = vector(F64, lanes) if lanes > 1 else F64
     at = array.at(place * (2 * lanes), F64)
-    return Complex(at.load(kind, align=8), at.at(lanes, F64).load(kind, align=8))
+    return Complex(at.load(vector_type, align=8), at.at(lanes, F64).load(vector_type, align=8))
 
 
 def put(array: Ptr, place: I64, number: Complex, lanes: int = 1) -> None:
@@ -175,12 +175,12 @@ def stage(radix: int, lanes: int) -> Function[..., None]:
 
     @function("noinline", name=f"fourier_stage_{radix}_{lanes}")
     def write(code: Code, x: Ptr, y: Ptr, roots: Ptr, left: I64, turn: I64, run: I64) -> None:
-        own = [get(roots, left * turn * j).spread(lanes) for j in range(radix)]
+        roots_of_turn = [get(roots, left * turn * j).spread(lanes) for j in range(radix)]
         with code.count(0, left) as j:
             turns = [get(roots, turn * j * k).spread(lanes) for k in range(1, radix)]
             with code.count(0, run) as q:
                 inputs = [get(x, run * (left * r + j) + q, lanes) for r in range(radix)]
-                first, *rest = small_transform(inputs, own)
+                first, *rest = small_transform(inputs, roots_of_turn)
                 put(y, run * j * radix + q, first, lanes)
                 for k, number in enumerate(rest, 1):
                     put(y, run * (j * radix + k) + q, number * turns[k - 1], lanes)
@@ -291,11 +291,11 @@ def spectra(lanes: int) -> Function[..., Ptr]:
             put(here, k, get(here, k, lanes) * get(chirp, k).spread(lanes), lanes)
         with code.count(n * (2 * lanes), length * (2 * lanes)) as k:
             here.at(k, F64).store(F64.of(0.0))
-        found = transform_of(code, lanes, length, roots, every, here, there)
-        other = (found == here).choose(there, here)
+        spectrum_place = transform_of(code, lanes, length, roots, every, here, there)
+        other = (spectrum_place == here).choose(there, here)
         with code.count(0, length) as k:
-            put(found, k, (get(found, k, lanes) * get(image, k).spread(lanes)).conjugate(), lanes)
-        spectrum = transform_of(code, lanes, length, roots, every, found, other)
+            put(spectrum_place, k, (get(spectrum_place, k, lanes) * get(image, k).spread(lanes)).conjugate(), lanes)
+        spectrum = transform_of(code, lanes, length, roots, every, spectrum_place, other)
         with code.count(0, n) as k:
             put(spectrum, k, get(spectrum, k, lanes).conjugate() * get(chirp, k).spread(lanes), lanes)
         return spectrum
@@ -470,7 +470,7 @@ def _words(form: str) -> dict[str, Any]:
 def _write(name: str, code: Code, count: I64, n: I64, x: Ptr, row: I64, step: I64, *others: Any) -> I64:
     form, dtype = FORMS[name], DTYPES[name]
     part, result, space = others if len(others) == 3 else (I64.of(0), *others)
-    kind = KINDS[dtype]
+    element = KINDS[dtype]
     with code.when((count == 0) | (n == 0)):
         code.ret(I64.of(0))
     is_halved = (n & 1) == (0 if form else -1)
@@ -493,6 +493,6 @@ def _write(name: str, code: Code, count: I64, n: I64, x: Ptr, row: I64, step: I6
     whole, size = count - count % LANES, {"": n * 2, "real_": (n // 2 + 1) * 2}.get(form, n)
     for lanes, first, last in ((LANES, I64.of(0), whole), (1, whole, count)):
         with code.count(first, last, lanes) as line:
-            place = x.at(line * row, kind), row, step, part, result.at(line * size, kind)
+            place = x.at(line * row, element), row, step, part, result.at(line * size, element)
             lines(dtype, lanes, form)(code, n, numbers, length, chirp, roots, every, turns, image, here, there, *place)
     return I64.of(0)

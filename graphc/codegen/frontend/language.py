@@ -204,8 +204,8 @@ def _meaning(op: operators.Operator) -> Function:
             return _quiet(numerics.DRAWN[name])
     if name == "op":
         return _special(ROWS[op.name].function)
-    own: Function = _cast(op.result) if name == "cast" else globals()[name]
-    return own
+    function: Function = _cast(op.result) if name == "cast" else globals()[name]
+    return function
 
 
 PRELUDE: dict[str, Function] = {name: _meaning(op) for name, op in operators.CALLS.items()}

@@ -229,10 +229,10 @@ class KernelLowering(lowering.Lower):
             except Exception:  # numba prepares what an error tells for every statement
                 place = statement.loc
                 wrong = partial(errors.LoweringError, loc=place)
-                told = lowering.new_error_context(  # type: ignore[attr-defined]
+                context = lowering.new_error_context(  # type: ignore[attr-defined]
                     'lowering "{inst}" at {loc}', inst=statement, loc=place, errcls_=wrong
                 )
-                with told:
+                with context:
                     raise
         self.post_block(block)
 
@@ -417,13 +417,13 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
 
     def with_called(functions: Sequence[llvm.Function]) -> dict[str, str]:
         """The texts of functions and of what they name, by name: defined where it is internal, else declared."""
-        own = {each.name for each in functions}
-        wanted, pending = {*own}, [*own]
+        names = {each.name for each in functions}
+        wanted, pending = {*names}, [*names]
         while pending:
             new = {*named[pending.pop()]} - wanted
             wanted |= new
             pending += [name for name in new if module.globals[name].linkage == "internal"]
-        foreign = {each.name for each in exported} - own
+        foreign = {each.name for each in exported} - names
         return {
             name: _declaration(module.globals[name]) if name in foreign else text
             for name, text in texts.items()
@@ -451,11 +451,11 @@ def _is_rare(function: llvm.Function) -> bool:
     arithmetic LLVM's levels may write otherwise."""
     if primitives.LAUNCH in function.name.split("."):
         return bool(function.blocks)
-    made = (each for block in function.blocks for each in block.instructions)
+    instructions = (each for block in function.blocks for each in block.instructions)
     return (
         function.name == "sizes"
         and not has_loops(function)
-        and all(isinstance(each.type, SIZE_TYPES) and not each.metadata for each in made)
+        and all(isinstance(each.type, SIZE_TYPES) and not each.metadata for each in instructions)
     )
 
 

@@ -192,9 +192,9 @@ class _Function:
     def fork(self, condition: ir.Var) -> ir.Branch:
         """A branch whose targets are set later."""
         truth = self.call(self.fact(("truth",), ir.Global("bool", bool, self.loc)), [condition])
-        made = ir.Branch(self.named(truth), 0, 0, self.loc)
-        self.body.append(made)
-        return made
+        branch = ir.Branch(self.named(truth), 0, 0, self.loc)
+        self.body.append(branch)
+        return branch
 
     def loop(self, statement: ast.For) -> None:
         assert isinstance(statement.target, ast.Name)
@@ -246,9 +246,9 @@ class _Function:
 
     def jump(self) -> ir.Jump:
         """A jump whose target is set later."""
-        made = ir.Jump(0, self.loc)
-        self.body.append(made)
-        return made
+        jump = ir.Jump(0, self.loc)
+        self.body.append(jump)
+        return jump
 
     def assign(self, name: str, value: Any) -> ir.Var:
         if name not in self.variables:
@@ -263,12 +263,12 @@ class _Function:
 
     def value(self, node: ast.expr) -> ir.Var:
         """The variable that holds a value."""
-        made = self.computed(node)
-        return made if isinstance(made, ir.Var) else self.named(made)
+        value = self.computed(node)
+        return value if isinstance(value, ir.Var) else self.named(value)
 
-    def named(self, made: ir.Expr | ir.Const | ir.Global) -> ir.Var:
+    def named(self, value: ir.Expr | ir.Const | ir.Global) -> ir.Var:
         """A variable of its own for the value of an expression."""
-        return self.assign(self.fresh(), made)
+        return self.assign(self.fresh(), value)
 
     def fresh(self) -> str:
         self.temporaries += 1
@@ -362,11 +362,11 @@ class _Function:
     def assign_value(self, name: str, node: ast.expr) -> None:
         self.assign(name, self.passed_on(self.computed(node)))
 
-    def passed_on(self, made: ir.Expr | ir.Var) -> ir.Expr | ir.Var:
+    def passed_on(self, value: ir.Expr | ir.Var) -> ir.Expr | ir.Var:
         """A value that another variable takes as it is. numba gives both variables one type, so a name of the language
         or a literal is read again."""
-        known = self.meanings.get(made.name) if isinstance(made, ir.Var) else None
-        return made if known is None else self.named(known)
+        known = self.meanings.get(value.name) if isinstance(value, ir.Var) else None
+        return value if known is None else self.named(known)
 
     def failure(self, node: ast.stmt | ast.expr, problem: str) -> CompileError:
         shown = ast.unparse(node).splitlines()[0]

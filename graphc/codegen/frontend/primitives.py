@@ -438,13 +438,13 @@ def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
     def bytes_between(first: Value, last: Value) -> Value:
         return builder.sub(builder.ptrtoint(last, int64), builder.ptrtoint(first, int64))
 
-    told = [bytes_between(words, builder.gep(words, [one]))]
+    words_told = [bytes_between(words, builder.gep(words, [one]))]
     for position in stream:
         place = member(builder, words, position)
         pointer = builder.load(place)
-        told += [bytes_between(words, place), bytes_between(pointer, builder.gep(pointer, [one]))]
-    description = builder.alloca(int64, size=len(told))
-    for number, value in enumerate(told):
+        words_told += [bytes_between(words, place), bytes_between(pointer, builder.gep(pointer, [one]))]
+    description = builder.alloca(int64, size=len(words_told))
+    for number, value in enumerate(words_told):
         builder.store(value, builder.gep(description, [llvm.Constant(int64, number)]))
     return pointer_to_bytes(builder, description)
 

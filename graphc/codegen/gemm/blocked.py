@@ -191,13 +191,13 @@ def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> N
     width = 2 * tiles.lanes_of(suffix)
     w = words_of(suffix).read(context)
     count, pack = tiles.panels(w["m"], tiles.GROUP), tiles.pack_panels(suffix)
-    own = w["a"], w["a_row"], w["a_col"], w["a_panels"]
+    operand = w["a"], w["a_row"], w["a_col"], w["a_panels"]
     last = tiles.least(code, end + w["a_first"], count)
-    pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(tiles.GROUP), *own)
+    pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(tiles.GROUP), *operand)
     packed = count - w["a_first"]
     first = tiles.most(code, begin - packed, I64.of(0)) + w["b_first"]
-    own = w["b"], w["b_col"], w["b_row"], w["b_panels"]
-    pack(code, first, end - packed + w["b_first"], w["n"], w["k"], w["depth"], I64.of(width), *own)
+    operand = w["b"], w["b_col"], w["b_row"], w["b_panels"]
+    pack(code, first, end - packed + w["b_first"], w["n"], w["k"], w["depth"], I64.of(width), *operand)
 
 
 def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
@@ -213,18 +213,18 @@ def panel_tile(code: Code, suffix: str, product: tiles.Product) -> None:
 @tiles.product_function("edge", ("m", "n", "b_col"), {"rows": I64, "columns": I64})
 def edge(code: Code, suffix: str, p: tiles.Product, rows: I64, columns: I64) -> None:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
-    own, width = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
-    sums = code.local(own.element, tiles.GROUP * width, align=64).numbers(own.element)
+    scalar, width = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
+    sums = code.local(scalar.element, tiles.GROUP * width, align=64).numbers(scalar.element)
     if code.poison:
-        poison(code, sums, I64.of(tiles.GROUP * width * own.align))
-    made = tiles.Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
-    panel_tile(code, suffix, replace(p, beta=own.element.of(0), c=made))
-    is_fresh = p.beta.compare(own.equal, 0)
+        poison(code, sums, I64.of(tiles.GROUP * width * scalar.align))
+    tile = tiles.Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
+    panel_tile(code, suffix, replace(p, beta=scalar.element.of(0), c=tile))
+    is_fresh = p.beta.compare(scalar.equal, 0)
     with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
         at = p.c.at.at(i * p.c.row + j * p.c.column)
         value = code.variable(sums[i * width + j])
         with code.when(~is_fresh):
-            value.value = value.value.apply(own.join, at.value.apply(own.scale, p.beta))
+            value.value = value.value.apply(scalar.join, at.value.apply(scalar.scale, p.beta))
         at.store(value.value)
 
 
@@ -279,13 +279,13 @@ def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64)
 LAUNCHED: dict[str, type[Value]] = {"settings": Ptr, "triangle": I64, "depth": I64, "pass": I64, "memory": Ptr}
 
 
-@tiles.product_function("slabs", more=LAUNCHED)
+@tiles.product_function("slabs", extra=LAUNCHED)
 def slabs(
     code: Code, suffix: str, p: tiles.Product, settings: Ptr, triangle: I64, depth: I64, pass_: I64, memory: Ptr
 ) -> None:
     """Computes c with the panels in the memory given, a slab of c and as much of the depth as there is room for at a
     time."""
-    own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
+    scalar, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
     words = words_of(suffix)
     strides = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
     context = words.write(code, {**strides, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
@@ -295,9 +295,9 @@ def slabs(
 
     # Rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache.
     limit, of_a = limits(), p.k * p.m
-    by_rows = (p.a.column == 1) & of_a.below(limit.resident_a // own.align)
-    a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // own.align))
-    b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // own.align)
+    by_rows = (p.a.column == 1) & of_a.below(limit.resident_a // scalar.align)
+    a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // scalar.align))
+    b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // scalar.align)
     with code.count(0, p.m, SLAB, sure=True) as i:
         m = tiles.least(code, p.m - i, I64.of(SLAB))
         a_first = a_stays.choose(m // tiles.GROUP, 0)
@@ -322,29 +322,29 @@ def slabs(
                 length = tiles.least(code, p.k - at.value, pass_)
                 a = p.a.at.at(i * p.a.row + at.value * p.a.column)
                 b = p.b.at.at(at.value * p.b.row + j * p.b.column)
-                b_memory = memory.at(a_panels * tiles.GROUP * length, own.element)
+                b_memory = memory.at(a_panels * tiles.GROUP * length, scalar.element)
                 tell({"k": length, "a": a, "b": b, "beta": factor.value})
                 tell({"a_panels": memory, "b_panels": b_memory})
                 packed = a_panels - a_first + (b_panels - b_first)
                 share = tiles.most(code, PACKED // columns // length, I64.of(1))
                 launch(code, pack_range(suffix).pointer(code), context, packed, share, settings)
                 launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
-                factor.value = own.element.of(1)
+                factor.value = scalar.element.of(1)
                 at.value = at.value.apply("add nsw", length)
                 iteration.leave.unless(at.value < p.k)
 
 
 @tiles.element_function("crew", "noinline optsize")
-def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, own: Ptr) -> None:
+def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, team_settings: Ptr) -> None:
     """The settings of launches: threads only where the product is worth them."""
     threads, chunks, chunk, back_off = (
         settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
     )
     work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * tiles.ARITHMETIC[suffix].align)
     is_worthy = work >= (chunks * chunk).to(F64)
-    own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
-    own.at(LEAST_CHUNKS, I64).store(I64.of(2))
-    own.at(BACK_OFF_WORD, I64).store(back_off)
+    team_settings.at(THREADS, I64).store(is_worthy.choose(threads, 1))
+    team_settings.at(LEAST_CHUNKS, I64).store(I64.of(2))
+    team_settings.at(BACK_OFF_WORD, I64).store(back_off)
 
 
 @tiles.element_function("gc_blocks", "noinline optsize", is_internal=False)
@@ -353,7 +353,7 @@ def blocks(
     a_row: I64, a_col: I64, b: Elements, b_row: I64, b_col: I64, beta: Element, c: Elements, c_row: I64, c_col: I64,
 ) -> I64:  # fmt: skip
     """gc_blocks_<t>."""
-    own, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
+    scalar, columns = tiles.ARITHMETIC[suffix], 2 * tiles.lanes_of(suffix)
     with code.when((c_col != 1) & (c_row == 1)):
         turned = n, m, k, alpha, b, b_col, b_row, a, a_col, a_row, beta, c, c_col, c_row
         code.ret(blocks(suffix)(code, settings, I64.of(0), *turned))
@@ -363,9 +363,9 @@ def blocks(
     a_panels = tiles.panels(tiles.least(code, m, I64.of(SLAB)), tiles.GROUP)
     b_panels = tiles.panels(tiles.least(code, n, I64.of(SLAB)), columns)
     lanes = a_panels * tiles.GROUP + b_panels * columns
-    fitting = PANEL_BYTES // own.align // lanes // depth
+    fitting = PANEL_BYTES // scalar.align // lanes // depth
     pass_ = tiles.least(code, tiles.most(code, fitting, I64.of(1)), depths) * depth
-    length = lanes * pass_ * own.align + 64
+    length = lanes * pass_ * scalar.align + 64
     memory, is_mine = take_panels(code, length)
     is_missing = memory == NULL
     with code.when(~is_missing):

@@ -59,14 +59,14 @@ Element: TypeAlias = Any
 def functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
     (threads/settings.py); `with_callees` names the objects that go together."""
-    made: list[Function[..., Any]] = []
+    functions: list[Function[..., Any]] = []
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
         if routine == "batched_gemm":
-            made.append(batch(suffix, BLOCKED if has_vector_products() else SMALL_GEMM))
+            functions.append(batch(suffix, BLOCKED if has_vector_products() else SMALL_GEMM))
         else:
-            made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
-    return made
+            functions.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
+    return functions
 
 
 # Layouts that BLAS takes. ---------------------------------------------------------------------------------------------
@@ -144,10 +144,10 @@ def multiply_vector(code: Code, suffix: str, p: tiles.Product) -> None:
         vector = find_vector(suffix)(code)
         with code.when(vector != NULL):
             with code.when(is_column):
-                own = p.m, p.k, p.alpha, p.a.at, p.a.row, p.a.column, p.b.at, p.b.row, p.beta, p.c.at, p.c.row
-                code.ret(vector.call(I64, *own))
-            own = p.n, p.k, p.alpha, p.b.at, p.b.column, p.b.row, p.a.at, p.a.column, p.beta, p.c.at, p.c.column
-            code.ret(vector.call(I64, *own))
+                operands = p.m, p.k, p.alpha, p.a.at, p.a.row, p.a.column, p.b.at, p.b.row, p.beta, p.c.at, p.c.row
+                code.ret(vector.call(I64, *operands))
+            operands = p.n, p.k, p.alpha, p.b.at, p.b.column, p.b.row, p.a.at, p.a.column, p.beta, p.c.at, p.c.column
+            code.ret(vector.call(I64, *operands))
 
 
 @tiles.element_function("vector_product", "noinline")

@@ -54,8 +54,8 @@ most = external("llvm.smax.i64", I64, I64, I64)
 
 def rows(count: int, suffix: str) -> Function[..., Any]:
     """dots_of_rows: 1 or 4 of them, as a vector. Each element of x is loaded once for all."""
-    own, lanes, parts = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), SUMS[has_avx512()]
-    register, width = vector(own.element, lanes), lanes * parts
+    scalar, lanes, parts = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), SUMS[has_avx512()]
+    register, width = vector(scalar.element, lanes), lanes * parts
 
     def write(code: Code, n: I64, a: NoAlias, a_row: I64, x: NoAlias) -> Any:
         whole, vectors = n - n % width, n - n % lanes
@@ -65,7 +65,7 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
             sums = [[code.variable(register.of(0)) for _ in streams] for _ in range(parts)]
             with code.count(0, whole, width, sure=True) as j:
                 for stream in streams:
-                    ask(code, stream.at(j), width * own.align)
+                    ask(code, stream.at(j), width * scalar.align)
                 for part, several in enumerate(sums):
                     add_rows(code, streams, x, j.apply("add nsw", part * lanes), several, tiles.Columns(suffix, lanes))
             for total, *several in zip(totals, *sums, strict=True):
@@ -76,10 +76,10 @@ def rows(count: int, suffix: str) -> Function[..., Any]:
             add_rows(code, streams, x, r, totals, within(code, n, r, suffix))
         return add_lanes([total.value for total in totals], suffix)
 
-    noalias = elements(own.element, "noalias")
+    noalias = elements(scalar.element, "noalias")
     params: dict[str, type[Value]] = {"n": I64, "a": noalias, "a_row": I64, "x": noalias}
     return Function(
-        f"dots_of_rows_{count}_{suffix}", vector(own.element, count), params, write, "noinline", is_internal=True
+        f"dots_of_rows_{count}_{suffix}", vector(scalar.element, count), params, write, "noinline", is_internal=True
     )
 
 
@@ -88,11 +88,11 @@ def add_rows(
     columns: tiles.Columns,
 ) -> None:  # fmt: skip
     """Adds, for each row, a vector of it at a place times that of x to a sum."""
-    own = columns.own
+    scalar = columns.scalar
     factor = columns.read(code, x.at(place))
     for stream, total in zip(streams, sums, strict=True):
-        product = columns.read(code, stream.at(place)).apply(own.times, factor)
-        total.value = total.value.apply(own.plus, product)
+        product = columns.read(code, stream.at(place)).apply(scalar.times, factor)
+        total.value = total.value.apply(scalar.plus, product)
 
 
 def join(vectors: Sequence[Any], suffix: str) -> Any:
@@ -105,7 +105,7 @@ def join(vectors: Sequence[Any], suffix: str) -> Any:
 
 def columns(count: int, suffix: str) -> Function[..., None]:
     """add_columns: any number of them."""
-    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
+    scalar, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
     numbers = [f"x{column}" for column in range(count)]
 
     def write(code: Code, m: I64, alpha: Any, *rest: Any) -> None:
@@ -126,8 +126,8 @@ def columns(count: int, suffix: str) -> Function[..., None]:
             vectors = [some.read(code, stream.at(r)) for stream in streams]
             some.write(code, add_products(old, vectors, factors, factor, suffix), at)
 
-    noalias = elements(own.element, "noalias")
-    params: dict[str, type[Value]] = {"m": I64, **dict.fromkeys(("alpha", *numbers), own.element)}
+    noalias = elements(scalar.element, "noalias")
+    params: dict[str, type[Value]] = {"m": I64, **dict.fromkeys(("alpha", *numbers), scalar.element)}
     params |= {"a": noalias, "a_col": I64, "y": noalias}
     return Function(f"add_columns_{count}_{suffix}", None, params, write, "noinline", is_internal=True)
 
@@ -135,18 +135,18 @@ def columns(count: int, suffix: str) -> Function[..., None]:
 def add_products(start: Any, vectors: Sequence[Any], factors: Sequence[Any], alpha: Any, suffix: str) -> Any:
     """A vector plus alpha times the sum of vectors, each times a number. The products come first, since what they are
     added to was just written; alpha comes last, since a number times it may be more or less than the dtype holds."""
-    own = tiles.ARITHMETIC[suffix]
-    total = vectors[0].apply(own.times, factors[0])
+    scalar = tiles.ARITHMETIC[suffix]
+    total = vectors[0].apply(scalar.times, factors[0])
     for each, factor in zip(vectors[1:], factors[1:], strict=True):
-        total = total.apply(own.plus, each.apply(own.times, factor))
-    return start.apply(own.join, total.apply(own.scale, alpha))
+        total = total.apply(scalar.plus, each.apply(scalar.times, factor))
+    return start.apply(scalar.join, total.apply(scalar.scale, alpha))
 
 
 def short(vectors: int, suffix: str) -> Function[..., None]:
     """add_short: m is at most what `vectors` registers hold. y stays there, as several sums, while columns go by."""
-    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    register, count = vector(own.element, lanes), SHORT_SUMS // vectors
-    noalias = elements(own.element, "noalias")
+    scalar, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
+    register, count = vector(scalar.element, lanes), SHORT_SUMS // vectors
+    noalias = elements(scalar.element, "noalias")
 
     def write(
         code: Code, m: I64, n: I64, alpha: Any, a: NoAlias, a_col: I64, x: NoAlias, x_step: I64, y: NoAlias
@@ -159,7 +159,7 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
             factor = x[column * x_step].spread(lanes)
             for place, (part, total) in enumerate(zip(parts, totals, strict=True)):
                 here = part.read(code, a.at(column * a_col + place * lanes))
-                total.value = total.value.apply(own.plus, here.apply(own.times, factor))
+                total.value = total.value.apply(scalar.plus, here.apply(scalar.times, factor))
 
         with code.count(0, whole, count) as j:
             for place, totals in enumerate(sums):
@@ -170,9 +170,9 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
         for place, part in enumerate(parts):
             at = y.at(place * lanes)
             total = join([totals[place].value for totals in sums], suffix)
-            part.write(code, part.read(code, at).apply(own.join, total.apply(own.scale, factor)), at)
+            part.write(code, part.read(code, at).apply(scalar.join, total.apply(scalar.scale, factor)), at)
 
-    params: dict[str, type[Value]] = {"m": I64, "n": I64, "alpha": own.element, "a": noalias, "a_col": I64}
+    params: dict[str, type[Value]] = {"m": I64, "n": I64, "alpha": scalar.element, "a": noalias, "a_col": I64}
     params |= {"x": noalias, "x_step": I64, "y": noalias}
     return Function(f"add_short_{vectors}_{suffix}", None, params, write, "noinline", is_internal=True)
 
@@ -192,10 +192,10 @@ def within(code: Code, size: I64, place: I64, suffix: str) -> tiles.Columns:
 def add_lanes(vectors: Sequence[Any], suffix: str) -> Any:
     """The sums of the lanes of each of 1 or 4 vectors, as a vector. Of each they are added in the same order:
     neighbours, then neighbouring pairs, then halves."""
-    own, size, left = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), [*vectors]
+    scalar, size, left = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix), [*vectors]
 
     def add(first: Any, other: Any, low: Sequence[int], high: Sequence[int]) -> Any:
-        return first.pick(other, low).apply(own.join, first.pick(other, high))
+        return first.pick(other, low).apply(scalar.join, first.pick(other, high))
 
     def alone(one: Any) -> Any:
         return type(one)(None, "poison")
@@ -307,30 +307,30 @@ def vector_function(
 @tiles.element_function("dot", "noinline")
 def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_step: I64) -> Element:
     """One inner product."""
-    own = tiles.ARITHMETIC[suffix]
+    scalar = tiles.ARITHMETIC[suffix]
     with code.when((a_step == 1) & (b_step == 1)):
         code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
-    total = code.variable(own.element.of(0))
+    total = code.variable(scalar.element.of(0))
     with code.count(0, k) as p:
         left, right = (at[p * step] for at, step in ((a, a_step), (b, b_step)))
-        total.value = total.value.apply(own.plus, left.apply(own.times, right))
+        total.value = total.value.apply(scalar.plus, left.apply(scalar.times, right))
     return total.value
 
 
 @tiles.product_function("dots")
 def dots(code: Code, suffix: str, p: tiles.Product) -> None:
     """The product of any layout, an inner product for each element of c."""
-    own = tiles.ARITHMETIC[suffix]
-    is_fresh = p.beta.compare(own.equal, 0)
+    scalar = tiles.ARITHMETIC[suffix]
+    is_fresh = p.beta.compare(scalar.equal, 0)
     with code.count(0, p.m) as i:
         a, c = p.a.part(i, 0), p.c.part(i, 0)
         with code.count(0, p.n) as j:
             b = p.b.part(0, j)
             total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
-            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j).at
+            value, at = code.variable(total.apply(scalar.scale, p.alpha)), c.part(0, j).at
             with code.when(~is_fresh):
-                kept = at.value.apply(own.scale, p.beta)
-                value.value = value.value.apply(own.join, kept)
+                kept = at.value.apply(scalar.scale, p.beta)
+                value.value = value.value.apply(scalar.join, kept)
             at.store(value.value)
 
 
@@ -344,20 +344,20 @@ def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
 @vector_function("row_vector", "m n alpha a a_row x beta y")
 def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
-    own = tiles.ARITHMETIC[suffix]
-    register = vector(own.element, ROWS)
-    is_fresh = p.beta.compare(own.equal, 0)
+    scalar = tiles.ARITHMETIC[suffix]
+    register = vector(scalar.element, ROWS)
+    is_fresh = p.beta.compare(scalar.equal, 0)
     factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
     i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
     with code.loop() as iteration:
         iteration.leave.unless(i.value < end)
         at = p.y.at(i.value)
         sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row), p.a_row, p.x)
-        value = code.variable(sums.apply(own.scale, factor))
+        value = code.variable(sums.apply(scalar.scale, factor))
         with code.when(~is_fresh):
-            kept = at.load(register, align=own.align).apply(own.scale, keep)
-            value.value = value.value.apply(own.join, kept)
-        at.store(value.value, align=own.align)
+            kept = at.load(register, align=scalar.align).apply(scalar.scale, keep)
+            value.value = value.value.apply(scalar.join, kept)
+        at.store(value.value, align=scalar.align)
         i.value = i.value.apply("add nsw", ROWS)
     a, y = p.a.at(i.value * p.a_row), p.y.at(i.value)
     by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
@@ -366,20 +366,20 @@ def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
 @tiles.element_function("begin", "noinline")
 def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
-    own, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
-    register = vector(own.element, lanes)
-    with code.when(beta.compare(own.equal, 0)):
-        set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
+    scalar, lanes = tiles.ARITHMETIC[suffix], tiles.lanes_of(suffix)
+    register = vector(scalar.element, lanes)
+    with code.when(beta.compare(scalar.equal, 0)):
+        set_memory(code, y, I8.of(0), m * scalar.align, Bool.of(False))
         code.ret()
-    with code.when(beta.compare(own.equal, 1)):
+    with code.when(beta.compare(scalar.equal, 1)):
         code.ret()
     whole, keep = m - m % lanes, beta.spread(lanes)
     with code.count(0, whole, lanes) as i:
         at = y.at(i)
-        at.store(at.load(register, align=own.align).apply(own.scale, keep), align=own.align)
+        at.store(at.load(register, align=scalar.align).apply(scalar.scale, keep), align=scalar.align)
     with code.count(whole, m) as i:
         at = y.at(i)
-        at.store(at.value.apply(own.scale, beta))
+        at.store(at.value.apply(scalar.scale, beta))
 
 
 @vector_function("column_vector", "m n alpha a a_col x x_step beta y")
@@ -426,14 +426,14 @@ def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> No
     """The pieces from begin to end, those of the first part first."""
     p = context_of(suffix).read(context)
     pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
-    y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
+    y_part, whole = p.pop("y_part"), VectorProduct(**p, y_step=None)
     with code.count(begin, end) as task:
         part = task // pieces
         i, j = task % pieces * height, part * length
-        i_left, j_left = told.m - i, told.n - j
+        i_left, j_left = whole.m - i, whole.n - j
         m, n = i_left.minimum(height), j_left.minimum(length)
-        a, x = told.a.at(i * told.a_row + j * told.a_col), told.x.at(j * told.x_step)
-        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i))
+        a, x = whole.a.at(i * whole.a_row + j * whole.a_col), whole.x.at(j * whole.x_step)
+        here = replace(whole, m=m, n=n, a=a, x=x, y=whole.y.at(part * y_part + i))
         here.call(code, piece(suffix))
 
 
@@ -442,16 +442,16 @@ def combine(
     code: Code, suffix: str, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64
 ) -> None:
     """y = beta y + the results of parts that follow each other."""
-    own = tiles.ARITHMETIC[suffix]
-    ones = Global(f"one_{suffix}", f"internal constant {own.element.of(1)}")
-    number, one, none = own.element.of(1), I64.of(1), I64.of(0)
-    p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
+    scalar = tiles.ARITHMETIC[suffix]
+    ones = Global(f"one_{suffix}", f"internal constant {scalar.element.of(1)}")
+    number, unit, none = scalar.element.of(1), I64.of(1), I64.of(0)
+    p = VectorProduct(m, parts, number, partial, unit, m, ones(code), none, beta, y, y_step)
     with code.when(y_step == 1):
         p.call(code, column_vector(suffix))
         code.ret()
     second = replace(p, a=partial.at(m), n=parts - 1, beta=number, y=partial)
     second.call(code, column_vector(suffix))
-    by_dots(code, suffix, replace(p, n=one, a_col=none))
+    by_dots(code, suffix, replace(p, n=unit, a_col=none))
 
 
 def whole(number: I64, unit: int) -> I64:
@@ -462,7 +462,7 @@ def whole(number: I64, unit: int) -> I64:
 @vector_function("piecewise", "m n size alpha a a_row a_col by_rows x x_step beta y y_step")
 def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what is not used in place."""
-    own = tiles.ARITHMETIC[suffix]
+    scalar = tiles.ARITHMETIC[suffix]
     m, n, by_rows = p.m, p.n, p.by_rows
     exact = p.size / float(PIECE)
     most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
@@ -485,29 +485,29 @@ def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
     numbers = partial_numbers + x_numbers
     partial = code.variable(NULL)
     with code.when(numbers > 0):
-        room = numbers * own.align
+        room = numbers * scalar.align
         partial.value = malloc(code, room)
         if code.poison:
             poison(code, partial.value, room)
         with code.when(partial.value == NULL):
             by_dots(code, suffix, p)
             code.ret()
-    x_copy = partial.value.numbers(own.element).at(partial_numbers)
+    x_copy = partial.value.numbers(scalar.element).at(partial_numbers)
     with code.count(0, x_numbers) as j:
         x_copy[j] = p.x[j * p.x_step]
-    made = {
+    fields = {
         "x": is_copied.choose(x_copy, p.x),
         "x_step": is_copied.choose(I64.of(1), p.x_step),
         "y": is_beside.choose(partial.value, p.y),
         "y_part": is_beside.choose(m, 0),
-        "beta": is_beside.choose(own.element.of(0), p.beta),
+        "beta": is_beside.choose(scalar.element.of(0), p.beta),
         **{name: getattr(p, name) for name in ("m", "n", "alpha", "a", "a_row", "a_col")},
         "height": height,
         "pieces": pieces,
         "length": length,
     }
-    context = context_of(suffix).write(code, made)
-    work = p.size * (own.align * BYTE_WORK)
+    context = context_of(suffix).write(code, fields)
+    work = p.size * (scalar.align * BYTE_WORK)
     tiles.share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
     with code.when(is_beside):
         combine(suffix)(code, m, parts, partial.value, p.beta, p.y, p.y_step)
@@ -531,8 +531,8 @@ def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     by_rows = a_col == 1
     is_fit = ((x_step == 1) | ~by_rows) & (y_step == 1)
     size = p.m.to(F64) * p.n.to(F64)
-    own = VectorProduct(p.m, p.n, p.alpha, a, a_row, a_col, x, x_step, p.beta, y, y_step, size, by_rows)
+    product = VectorProduct(p.m, p.n, p.alpha, a, a_row, a_col, x, x_step, p.beta, y, y_step, size, by_rows)
     with code.when(is_fit & (size <= float(SMALL))):
-        own.call(code, piece(suffix))
+        product.call(code, piece(suffix))
         code.ret()
-    own.call(code, piecewise(suffix))
+    product.call(code, piecewise(suffix))

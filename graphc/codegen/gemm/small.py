@@ -67,7 +67,7 @@ WITHOUT = ("m", "n", "a_col", "b_row")
 
 def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
     """A block of c. A sum has the bits of others of as many rows and columns, wherever they stand."""
-    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    scalar, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     phases = max(1, LATENCY // (rows * columns))
 
     @product_function(f"inner_{rows}_{columns}", WITHOUT)
@@ -83,7 +83,7 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
             for row, left in enumerate(lefts):
                 numbers = part.read(code, left.at(place))
                 for several, factor in zip(totals, factors, strict=True):
-                    several[row].value = several[row].value.apply(own.plus, numbers.apply(own.times, factor))
+                    several[row].value = several[row].value.apply(scalar.plus, numbers.apply(scalar.times, factor))
 
         with code.count(0, whole, phases * lanes) as q:
             for number, totals in enumerate(sums):
@@ -93,15 +93,15 @@ def block(rows: int, columns: int, suffix: str) -> Function[..., None]:
                 add(q, sums[0], Columns(suffix, lanes))
         with code.count(vectors, p.k, lanes) as q:
             add(q, sums[0], within(code, p.k, q, suffix))
-        is_fresh = p.beta.compare(own.equal, 0)
+        is_fresh = p.beta.compare(scalar.equal, 0)
         for column in range(columns):
             made = [join([part[column][row].value for part in sums], suffix) for row in range(rows)]
-            totals = add_lanes(made, suffix).apply(own.scale, p.alpha.spread(rows))
+            totals = add_lanes(made, suffix).apply(scalar.scale, p.alpha.spread(rows))
             for row in range(rows):
                 place = p.c.at.at(p.c.row * row + p.c.column * column)
                 value = code.variable(totals.lane(row))
                 with code.when(~is_fresh):
-                    value.value = value.value.apply(own.join, place.value.apply(own.scale, p.beta))
+                    value.value = value.value.apply(scalar.join, place.value.apply(scalar.scale, p.beta))
                 place.store(value.value)
 
     return write(suffix)
@@ -155,14 +155,14 @@ def is_along(p: Product, suffix: str) -> Bool:
 @product_function("along", ("a_col",))
 def along(code: Code, suffix: str, p: Product) -> None:
     """The product, for any b."""
-    own = ARITHMETIC[suffix]
-    element = own.element
+    scalar = ARITHMETIC[suffix]
+    element = scalar.element
     with code.when(p.b.row == 1):
         inner_products(suffix)(code, *arguments(p, ("a_col", "b_row")))
         code.ret()
     copy = code.local(element, COPIED * DEPTH, align=64).numbers(element)
     if code.poison:
-        poison(code, copy, I64.of(COPIED * DEPTH * own.align))
+        poison(code, copy, I64.of(COPIED * DEPTH * scalar.align))
     with code.count(0, p.n, COPIED) as j:
         width, factor = (p.n - j).minimum(COPIED), code.variable(p.beta)
         with code.count(0, p.k, DEPTH) as depth:
@@ -229,11 +229,11 @@ def tiles(code: Code, suffix: str, p: Product) -> None:
 @product_function("packed", ("c_col",))
 def packed(code: Code, suffix: str, p: Product) -> None:
     """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
-    own = ARITHMETIC[suffix]
-    element = own.element
+    scalar = ARITHMETIC[suffix]
+    element = scalar.element
     panel = code.local(element, PANEL_ROWS * PANEL_COLUMNS, align=64).numbers(element)
     if code.poison:
-        poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
+        poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * scalar.align))
     j = code.variable(I64.of(0))
     with code.loop() as by_columns:
         width = (p.n - j.value).minimum(PANEL_COLUMNS)
@@ -260,22 +260,22 @@ def packed(code: Code, suffix: str, p: Product) -> None:
 def narrow(code: Code, suffix: str, p: Product) -> None:
     """The product for a c of few columns, at most those of a register, and an a whose columns are contiguous: some rows
     of c at a time as columns, in tiles beside it."""
-    own, count = ARITHMETIC[suffix], lanes_of(suffix) * NARROW_ROWS
-    made = code.local(own.element, count, align=64).numbers(own.element)
+    scalar, count = ARITHMETIC[suffix], lanes_of(suffix) * NARROW_ROWS
+    sums = code.local(scalar.element, count, align=64).numbers(scalar.element)
     if code.poison:
-        poison(code, made, I64.of(count * own.align))
-    is_fresh = p.beta.compare(own.equal, 0)
+        poison(code, sums, I64.of(count * scalar.align))
+    is_fresh = p.beta.compare(scalar.equal, 0)
     with code.count(0, p.m, NARROW_ROWS) as i:
         height = (p.m - i).minimum(NARROW_ROWS)
-        turned = Matrix(made, code.variable(I64.of(NARROW_ROWS)).value, I64.of(1))
+        turned = Matrix(sums, code.variable(I64.of(NARROW_ROWS)).value, I64.of(1))
         above = p.a.part(i, 0).turned()
-        part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.element.of(0), turned)
+        part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, scalar.element.of(0), turned)
         tiles(suffix)(code, *arguments(part, ROWS))
         with code.count(0, height, sure=True) as row, code.count(0, p.n) as column:
             place = p.c.part(i + row, 0).at.at(column)
-            value = code.variable(made[column * NARROW_ROWS + row])
+            value = code.variable(sums[column * NARROW_ROWS + row])
             with code.when(~is_fresh):
-                value.value = value.value.apply(own.join, place.value.apply(own.scale, p.beta))
+                value.value = value.value.apply(scalar.join, place.value.apply(scalar.scale, p.beta))
             place.store(value.value)
 
 
@@ -418,7 +418,7 @@ def few(code: Code, suffix: str, p: Product) -> None:
 
 def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any) -> None:
     """Some rows of c. offsets: of the elements of a row of b, where it is not contiguous."""
-    own = columns.own
+    scalar = columns.scalar
     sums = [code.variable(columns.register.of(0)) for _ in range(rows)]
     a, b, left = code.variable(p.a.at), code.variable(p.b.at), code.variable(p.k)
     with code.loop() as iteration:
@@ -426,7 +426,7 @@ def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any)
         b_row = columns.read(code, b.value, offsets)
         for row, total in enumerate(sums):
             number = a.value[p.a.row * row]
-            total.value = total.value.apply(own.plus, number.spread(MOST).apply(own.times, b_row))
+            total.value = total.value.apply(scalar.plus, number.spread(MOST).apply(scalar.times, b_row))
         a.value, b.value = a.value.at(p.a.column), b.value.at(p.b.row)
         left.value = left.value - 1
     columns.finish(code, [total.value for total in sums], p)

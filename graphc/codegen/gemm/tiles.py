@@ -83,10 +83,10 @@ def share(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, work: F64)
     alone.unless((work >= (least * chunk).to(F64)) & (count > 1) & (threads > 1))
     launch = find_pool(code)
     alone.when(launch == NULL)
-    own = code.local(I64, SETTINGS_WORDS)
+    words = code.local(I64, SETTINGS_WORDS)
     for place, value in ((THREADS, threads), (LEAST_CHUNKS, I64.of(2)), (BACK_OFF_WORD, back_off)):
-        own.at(place, I64).store(value)
-    launch.call(None, body, context, count, size, own)
+        words.at(place, I64).store(value)
+    launch.call(None, body, context, count, size, words)
     code.ret()
     code.place(alone)
     body.call(None, context, I64.of(0), count)
@@ -180,7 +180,7 @@ def element_function(
 def product_function(
     name: str,
     without: Sequence[str] = (),
-    more: dict[str, type[Value]] | None = None,
+    extra: dict[str, type[Value]] | None = None,
     returns: type[Value] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[[str], Function[..., Any]]]:
     """Makes functions of a product, one for each suffix of a dtype, but for some arguments, and with some more; a
@@ -206,7 +206,7 @@ def product_function(
                 product = Product(word["m"], word["n"], word["k"], word["alpha"], a, b, word["beta"], c)
                 return body(code, suffix, product, *values[len(params) :])
 
-            exported, known = returns is not None, params | (more or {})
+            exported, known = returns is not None, params | (extra or {})
             return Function(f"{name}_{suffix}", returns, known, write, "noinline optsize", is_internal=not exported)
 
         return of
@@ -238,7 +238,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
     of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
     are; beyond them nothing is read or written. A tile of few registers has several sums of each, of every second term
     or of every fourth, since one addition has to wait for another."""
-    own = ARITHMETIC[suffix]
+    scalar = ARITHMETIC[suffix]
     phases = max(1, LATENCY // (rows * panels_of(width, suffix)))
     name = f"{'part' if part else 'tile'}_{rows}_{width}"
 
@@ -254,7 +254,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
             b_row = columns.read(code, b_here.value)
             for offset, total in zip(offsets, totals, strict=True):
                 number = a_here.value[offset]
-                total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
+                total.value = total.value.apply(scalar.plus, number.spread(width).apply(scalar.times, b_row))
             a_here.value = a_here.value.at(a.column)
             b_here.value = b_here.value.at(b.row)
 
@@ -269,7 +269,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         for first, *others in zip(*sums, strict=True):
             total = first.value
             for other in others:
-                total = total.apply(own.join, other.value)
+                total = total.apply(scalar.join, other.value)
             totals.append(total)
         columns.finish(code, totals, product)
 
@@ -286,21 +286,21 @@ class Columns:
     0, and not written."""
 
     def __init__(self, suffix: str, width: int, there: Bool | None = None) -> None:
-        self.own = ARITHMETIC[suffix]
-        self.register = vector(self.own.element, width)
+        self.scalar = ARITHMETIC[suffix]
+        self.register = vector(self.scalar.element, width)
         self.there = there
-        self.align = I32.of(self.own.align)
+        self.align = I32.of(self.scalar.align)
 
     def finish(self, code: Code, sums: Sequence[Any], p: Product) -> None:
         """Write rows of c, of whose products these are the sums."""
-        own, width = self.own, self.register.lanes
-        new = [code.variable(total.apply(own.scale, p.alpha.spread(width))) for total in sums]
+        scalar, width = self.scalar, self.register.lanes
+        new = [code.variable(total.apply(scalar.scale, p.alpha.spread(width))) for total in sums]
         places = [p.c.at.at(p.c.row * row) for row in range(len(sums))]
         ready = code.label("ready")
-        ready.when(p.beta.compare(own.equal, 0))
+        ready.when(p.beta.compare(scalar.equal, 0))
         for value, place in zip(new, places, strict=True):
-            kept = self.read(code, place).apply(own.scale, p.beta.spread(width))
-            value.value = value.value.apply(own.join, kept)
+            kept = self.read(code, place).apply(scalar.scale, p.beta.spread(width))
+            value.value = value.value.apply(scalar.join, kept)
         code.place(ready)
         for value, place in zip(new, places, strict=True):
             self.write(code, value.value, place)
@@ -308,16 +308,16 @@ class Columns:
     def read(self, code: Code, at: Ptr, places: Any = None) -> Any:
         """The columns from an address on, or at these places from there."""
         if places is not None:
-            return gathered(code, self.register, at, places, self.own.align, self.there)
+            return gathered(code, self.register, at, places, self.scalar.align, self.there)
         if self.there is None:
-            return at.load(self.register, align=self.own.align)
+            return at.load(self.register, align=self.scalar.align)
         name = f"llvm.masked.load.{self.register.vectors}.p0"
         load = external(name, self.register, Ptr, I32, type(self.there), self.register)
         return load(code, at, self.align, self.there, self.register.of(0))
 
     def write(self, code: Code, value: Any, at: Ptr) -> None:
         if self.there is None:
-            at.store(value, align=self.own.align)
+            at.store(value, align=self.scalar.align)
             return
         name = f"llvm.masked.store.{self.register.vectors}.p0"
         external(name, None, self.register, Ptr, I32, type(self.there))(code, value, at, self.align, self.there)
@@ -348,13 +348,13 @@ def pack(
     """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead). Copies `lanes` lanes, at most GROUP, of `depth`
     numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are any
     numbers."""
-    own = ARITHMETIC[suffix]
-    element, group = own.element, vector(own.element, GROUP)
+    scalar = ARITHMETIC[suffix]
+    element, group = scalar.element, vector(scalar.element, GROUP)
     is_full = lanes == GROUP
     with code.when(is_full & (lane_step == 1) & (depth > 0)):
         with code.count(0, depth, sure=True) as p:
-            numbers = source.at(p * depth_step).load(group, align=own.align)
-            target.at(p * lead).store(numbers, align=own.align)
+            numbers = source.at(p * depth_step).load(group, align=scalar.align)
+            target.at(p * lead).store(numbers, align=scalar.align)
         code.ret()
     turned = code.variable(I64.of(0))
     # Lanes that are missing there are copies of the last: what is made of them is written nowhere.
@@ -375,8 +375,8 @@ def pack(
 
 def _transpose(suffix: str, source: Elements, steps: Sequence[I64], target: Elements, lead: I64) -> None:
     """Eight rows of eight numbers, which begin at these distances, to columns `lead` apart."""
-    own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].element, GROUP)
-    rows = [source.at(step).load(group, align=own.align) for step in steps]
+    scalar, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].element, GROUP)
+    rows = [source.at(step).load(group, align=scalar.align) for step in steps]
     for distance in (1, 2, 4):
         places = [
             [(lane & ~distance) + low + (GROUP if lane & distance else 0) for lane in range(GROUP)]
@@ -384,7 +384,7 @@ def _transpose(suffix: str, source: Elements, steps: Sequence[I64], target: Elem
         ]
         rows = [rows[row & ~distance].pick(rows[row | distance], places[row & distance > 0]) for row in range(GROUP)]
     for number, column in enumerate(rows):
-        target.at(lead * number).store(column, align=own.align)
+        target.at(lead * number).store(column, align=scalar.align)
 
 
 def panels(lanes: I64, size: I64 | int) -> I64:
@@ -401,8 +401,8 @@ def pack_panels(
     lanes from begin to end, of `depth` numbers each, `step` of them at a time. Packs the panels from begin to end of
     one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each
     other, a number of all lanes at a time, so that memory is read in order."""
-    own = ARITHMETIC[suffix]
-    group = vector(own.element, GROUP)
+    scalar = ARITHMETIC[suffix]
+    group = vector(scalar.element, GROUP)
     with code.when(begin >= end):
         code.ret()
     all_ = panels(size, lead) * lead
@@ -417,7 +417,7 @@ def pack_panels(
             with code.count(begin, beside, sure=True) as q:
                 q_from, q_to = r_from.at(q * lead), r_to.at(q * numbers)
                 with code.count(0, lead, GROUP, sure=True) as i:
-                    q_to.at(i).store(q_from.at(i).load(group, align=own.align), align=own.align)
+                    q_to.at(i).store(q_from.at(i).load(group, align=scalar.align), align=scalar.align)
         # what is left, by groups of lanes; those beyond the last are read nowhere
         with code.count(beside * lead, end * lead, GROUP) as g:
             lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))

@@ -74,10 +74,10 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
     for place, axes in enumerate(routine.operands):
         args.append(Argument(f"a{place}", f"{dtype}*", "operand"))
         args += [Argument(f"a{place}_{axis}", "int64", "stride") for axis in ("batch", *map(str, range(len(axes))))]
-    for place, (_, own) in enumerate(routine.parts):
-        args.append(Argument(f"r{place}", f"{own or dtype}*", "result"))
-    for place, own in enumerate(routine.spaces):
-        args.append(Argument(f"w{place}", f"{own or dtype}*", "workspace"))
+    for place, (_, declared) in enumerate(routine.parts):
+        args.append(Argument(f"r{place}", f"{declared or dtype}*", "result"))
+    for place, declared in enumerate(routine.spaces):
+        args.append(Argument(f"w{place}", f"{declared or dtype}*", "workspace"))
         args.append(Argument(f"w{place}_each", "int64", "size"))
     return args
 
@@ -138,8 +138,8 @@ def _run(routine: Routine, suffix: str, *values: Any) -> int:
     for number in range(count):
         try:
             with np.errstate(all="ignore"):
-                made = routine.compute(*(stack[number].copy() for stack in stacks), **flags)
-            for result, part in zip(results, made if isinstance(made, tuple) else (made,), strict=True):
+                parts = routine.compute(*(stack[number].copy() for stack in stacks), **flags)
+            for result, part in zip(results, parts if isinstance(parts, tuple) else (parts,), strict=True):
                 result[number] = part
         except np.linalg.LinAlgError as error:
             for result in results:

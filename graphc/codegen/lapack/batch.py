@@ -103,7 +103,7 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
     routine, suffix = frame.routine, frame.suffix
     words = _words(frame).read(context)
     lengths = [frame.length(place, words) for place in range(len(routine.results))]
-    one = ONES[routine.name](suffix)
+    compute = ONES[routine.name](suffix)
     sizes = [words[name] for name in (*routine.letters, *routine.flags)]
     slot = begin // words["size"] if routine.spaces else begin
     spaces = [
@@ -118,7 +118,7 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
         results = [
             words[f"r{place}"].at(number * length, frame.result_element(place)) for place, length in enumerate(lengths)
         ]
-        status = one(code, *sizes, *operands, *results, *spaces)
+        status = compute(code, *sizes, *operands, *results, *spaces)
         if routine.failures:
             with code.when(status != 0):
                 with code.when(words["nan"] == 0):

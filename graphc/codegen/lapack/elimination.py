@@ -320,21 +320,21 @@ def cholesky_loops(code: Code, suffix: str, n: I64, a: Elements, row: I64, colum
     """The same by loops."""
     fails = code.label("fails")
     with code.count(0, n) as i:
-        source, own = a.at(i * row), l.at(i * n)
+        source, l_row = a.at(i * row), l.at(i * n)
         with code.count(0, i) as j:
             other = l.at(j * n)
             value = code.variable(source[j * column])
             with code.count(0, j) as p:
-                value.value = less(value.value, own[p], other[p])
-            own[j] = value.value / other[j]
+                value.value = less(value.value, l_row[p], other[p])
+            l_row[j] = value.value / other[j]
         value = code.variable(source[i * column])
         with code.count(0, i) as p:
-            each = own[p]
+            each = l_row[p]
             value.value = less(value.value, each, each)
         fails.when(value.value <= 0)
-        own[i] = sqrt(code, value.value)
+        l_row[i] = sqrt(code, value.value)
         with code.count(i + 1, n) as j:
-            own[j] = 0
+            l_row[j] = 0
     code.ret(I64.of(0))
     code.place(fails)
     return I64.of(1)
@@ -364,22 +364,22 @@ def inverse_loops(code: Code, suffix: str, n: I64, x: Elements) -> None:
         corner = x.at(j * n + j)
         corner.value = element.of(1) / corner.value
     with code.count(0, n) as i:
-        own = x.at(i * n)
-        scale = own[i]
+        x_row = x.at(i * n)
+        scale = x_row[i]
         with code.count(0, i) as j:
             value = code.variable(element.of(0))
             with code.count(j, i) as p:
                 # of row i what lies left of p is not needed any more: it holds the inverse
-                value.value = less(value.value, own[p], x[p * n + j])
-            own[j] = value.value * scale
+                value.value = less(value.value, x_row[p], x[p * n + j])
+            x_row[j] = value.value * scale
     with code.count(0, n) as i:
-        own = x.at(i * n)
+        x_row = x.at(i * n)
         with code.count(0, i + 1) as j:
             value = code.variable(element.of(0))
             with code.count(i, n) as p:
                 each = x.at(p * n)
                 value.value = less(value.value, each[i], each[j])
-            own[j] = element.of(0) - value.value
+            x_row[j] = element.of(0) - value.value
 
 
 # --- triangular systems -----------------------------------------------------------------------------------------------
@@ -451,21 +451,21 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
     ) -> I64:  # fmt: skip
         is_unit = unit != 0
         fails = code.label("fails")
-        own: dict[tuple[int, int], Any] = {}
+        entries: dict[tuple[int, int], Any] = {}
         for i in range(count):
             for j in range(i):
-                own[i, j] = _at(a, (i, row), (j, column)).value
+                entries[i, j] = _at(a, (i, row), (j, column)).value
             place = _at(a, (i, row), (i, column))
-            own[i, i] = is_unit.choose(element.of(1), place.value)
+            entries[i, i] = is_unit.choose(element.of(1), place.value)
         for i in range(count):
-            fails.when(own[i, i] == 0)
+            fails.when(entries[i, i] == 0)
         with code.count(0, k) as c:
             values: list[Any] = []
             for i in range(count):
                 value = _at(b, (i, b_row))[c * b_column]
                 for p in range(i):
-                    value = less(value, own[i, p], values[p])
-                values.append(value / own[i, i])
+                    value = less(value, entries[i, p], values[p])
+                values.append(value / entries[i, i])
             for i, value in enumerate(values):
                 _at(x, (i, step))[c] = value
         code.ret(I64.of(0))
@@ -483,15 +483,15 @@ def solve_loops(
     element = ARITHMETIC[suffix].element
     is_unit = unit != 0
     with code.count(0, n) as i:
-        own, target = a.at(i * row), x.at(i * step)
+        a_row, target = a.at(i * row), x.at(i * step)
         diagonal = code.variable(element.of(1))
         with code.when(~is_unit):
-            diagonal.value = own[i * column]
+            diagonal.value = a_row[i * column]
         with code.count(0, k) as c:
             value = code.variable(target[c])
             with code.count(0, i) as p:
                 known = x.at(p * step)[c]
-                value.value = less(value.value, own[p * column], known)
+                value.value = less(value.value, a_row[p * column], known)
             target[c] = value.value / diagonal.value
 
 
@@ -552,7 +552,7 @@ def lu_loops(code: Code, suffix: str, n: I64, x: Elements, pivots: Indices) -> N
     element = ARITHMETIC[suffix].element
     absolute = external(f"llvm.fabs.{element.vectors}", element, element)
     with code.count(0, n) as k:
-        own = x.at(k * n)
+        x_row = x.at(k * n)
         best, most = code.variable(k), code.variable(element.of(-1))
         with code.count(k, n) as i:
             size = absolute(code, x.at(i * n)[k])
@@ -563,15 +563,15 @@ def lu_loops(code: Code, suffix: str, n: I64, x: Elements, pivots: Indices) -> N
         with code.when(best.value != k):
             other = x.at(best.value * n)
             with code.count(0, n) as j:
-                swap(own.at(j), other.at(j))
-        pivot = own[k]
+                swap(x_row.at(j), other.at(j))
+        pivot = x_row[k]
         with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
             row = x.at(i * n)
             factor = row[k] / pivot
             row[k] = factor
             with code.count(k + 1, n) as j:
                 place = row.at(j)
-                place.value = less(place.value, factor, own[j])
+                place.value = less(place.value, factor, x_row[j])
 
 
 ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {

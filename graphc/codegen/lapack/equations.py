@@ -81,14 +81,14 @@ def spread_bands(
     element = ARITHMETIC[suffix].element
     wide, plain = d + below, is_plain != 0
     with code.count(0, n) as i:
-        own = rows.at(i * wide)
+        to_row = rows.at(i * wide)
         with code.count(0, wide) as place:
             j = i - below + place
             value = code.variable(element.of(0))
             with code.when((j >= 0) & (j < n) & (place < d)):
                 at = plain.choose((d - 1 - place) * row + j * column, place * row + i * column)
                 value.value = ab[at]
-            own[place] = value.value
+            to_row[place] = value.value
 
 
 @matrix_function("banded_loops")
@@ -100,37 +100,37 @@ def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, ro
     wide = d + below
     step = wide - 1  # from an element to the one below it
     with code.count(0, n) as i:
-        own, right = rows.at(i * wide + below), x.at(i * k)
+        left, right = rows.at(i * wide + below), x.at(i * k)
         beyond = (below + 1).minimum(n - i)
         best, most = code.variable(I64.of(0)), code.variable(element.of(-1))
         with code.count(0, beyond) as down:
-            size = absolute(code, own[down * step])
+            size = absolute(code, left[down * step])
             with code.when(size > most.value):
                 best.value = down
                 most.value = size
         with code.when(best.value != 0):
-            _exchange(code, d, own, own.at(best.value * step))
+            _exchange(code, d, left, left.at(best.value * step))
             _exchange(code, k, right, right.at(best.value * k))
-        pivot = own.value
+        pivot = left.value
         fails.when(pivot == 0)
         with code.count(1, beyond) as down:
-            other, its = own.at(down * step), right.at(down * k)
+            other, its = left.at(down * step), right.at(down * k)
             factor = other.value / pivot
             with code.count(1, d) as place:
                 at = other.at(place)
-                at.value = less(at.value, factor, own[place])
+                at.value = less(at.value, factor, left[place])
             with code.count(0, k) as c:
                 at = its.at(c)
                 at.value = less(at.value, factor, right[c])
     with code.count(0, n) as done:
         i = n - 1 - done
-        own, right = rows.at(i * wide + below), x.at(i * k)
-        length, pivot = d.minimum(n - i), own.value
+        left, right = rows.at(i * wide + below), x.at(i * k)
+        length, pivot = d.minimum(n - i), left.value
         with code.count(0, k) as c:
             value = code.variable(right[c])
             with code.count(1, length) as place:
                 known = right[place * k + c]
-                value.value = less(value.value, own[place], known)
+                value.value = less(value.value, left[place], known)
             right[c] = value.value / pivot
     code.ret(I64.of(0))
     code.place(fails)

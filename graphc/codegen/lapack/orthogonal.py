@@ -235,8 +235,8 @@ def _eigenvalues(
     with code.when(n > 0):
         copy(suffix)(code, n, n, a, row, column, v, ONE, n)
         job, triangle = letter("V" if vectors else "N"), lower.choose(letter("L"), letter("U"))
-        size, more = (n * n * 2 + n * 40 + 1, n * 5 + 3) if vectors else (n * 36 + 1, n + 1)
-        info = call_lapack(code, "syevd", suffix, job, triangle, n, v, n, w, work, size, integers, more)
+        size, integers_size = (n * n * 2 + n * 40 + 1, n * 5 + 3) if vectors else (n * 36 + 1, n + 1)
+        info = call_lapack(code, "syevd", suffix, job, triangle, n, v, n, w, work, size, integers, integers_size)
         status.value = failed(info)
     return status.value
 

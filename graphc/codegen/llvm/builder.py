@@ -149,9 +149,9 @@ class Code:
     def variable(self, value: V) -> Variable[V]:
         """A variable with its first value."""
         self.serial += 1
-        made = Variable(self, type(value), self.serial)
-        self.values[made] = value.text
-        return made
+        variable = Variable(self, type(value), self.serial)
+        self.values[variable] = value.text
+        return variable
 
     def local(self, type_: type[Value], count: int | None = None, *, align: int = 0) -> Ptr:
         """Memory on the stack for a value, or for an array of `count`."""

@@ -88,8 +88,8 @@ def check_target(target: str) -> None:
     missing = lacking(target)
     if missing:
         machine = platform.machine()
-        what = f"it has no {', '.join(missing)}" if machine.lower() in X86 else f"it is {machine}"
-        raise GraphcError(f"option target={target!r}: this machine cannot run such code: {what}")
+        reason = f"it has no {', '.join(missing)}" if machine.lower() in X86 else f"it is {machine}"
+        raise GraphcError(f"option target={target!r}: this machine cannot run such code: {reason}")
 
 
 @cache
@@ -106,8 +106,8 @@ def lacking(target: str) -> tuple[str, ...]:
 @cache
 def runnable() -> tuple[str, ...]:
     """Return the named targets whose code this processor runs, the best first."""
-    found = [target for target in reversed(TARGETS) if target != NATIVE and not lacking(target)]
-    return tuple(sorted(found, key=lambda target: target == WIDE and has_slow_wide_vectors(NATIVE)))
+    supported = [target for target in reversed(TARGETS) if target != NATIVE and not lacking(target)]
+    return tuple(sorted(supported, key=lambda target: target == WIDE and has_slow_wide_vectors(NATIVE)))
 
 
 @cache
@@ -115,8 +115,8 @@ def equivalent() -> str:
     """Return the named target whose code has the same vectors and the same arithmetic as that for "native", and thus
     computes the same bits; "" where there is none, as for a processor with AVX and without AVX2."""
     best = next(iter(runnable()), "")
-    own = set(processor()[1].split(","))
-    return best if best and own & VECTORS == NAMED[best] & VECTORS else ""
+    present = set(processor()[1].split(","))
+    return best if best and present & VECTORS == NAMED[best] & VECTORS else ""
 
 
 def has_slow_wide_vectors(target: str) -> bool:

@@ -92,8 +92,8 @@ class Function(Generic[P, R]):
 
     def definition(self, poison: bool = False) -> Definition:
         """Its text, written once for a process."""
-        made = self.kept.get(poison)
-        if made is None:
+        definition = self.kept.get(poison)
+        if definition is None:
             assert self.body is not None, self.name
             code = Code(poison)
             write = cast("Callable[..., Value | None]", self.body)
@@ -101,8 +101,8 @@ class Function(Generic[P, R]):
             if code.block:
                 code.ret(result)
             blocks = "\n".join(["start:", *code.locals, *code.lines])
-            made = self.kept[poison] = Definition(self, blocks, code.called, code.data)
-        return made
+            definition = self.kept[poison] = Definition(self, blocks, code.called, code.data)
+        return definition
 
 
 @record(eq=False)
@@ -154,8 +154,8 @@ def functions(
                 return body(code, dtype, *args)
 
             element = element_of(dtype)
-            own = {"Element": element, "Elements": elements(element), "NoAlias": elements(element, "noalias")}
-            returns, types = _types(body, 2, own)
+            named = {"Element": element, "Elements": elements(element), "NoAlias": elements(element, "noalias")}
+            returns, types = _types(body, 2, named)
             return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=is_internal)
 
         return of
@@ -163,11 +163,11 @@ def functions(
     return make
 
 
-def _types(body: Callable[..., Any], skipped: int, own: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _types(body: Callable[..., Any], skipped: int, words: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The type of the result of a function and those of its parameters behind the first few, from its annotations."""
-    own, known = {"None": None, **own}, body.__globals__
+    words, known = {"None": None, **words}, body.__globals__
     annotations = [*body.__annotations__.items()][skipped:]
-    types = {param: own[word] if word in own else known[word] for param, word in annotations}
+    types = {param: words[word] if word in words else known[word] for param, word in annotations}
     return types.pop("return"), types
 
 

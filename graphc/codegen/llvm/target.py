@@ -42,15 +42,15 @@ def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
     """
     if PROCESS.triple:
         return "generic", frozenset(), ""
-    own: dict[str, bool] = llvm.get_host_cpu_features()
+    detected: dict[str, bool] = llvm.get_host_cpu_features()
     if target == NATIVE:
-        features = frozenset(name for name, present in own.items() if present)
+        features = frozenset(name for name, present in detected.items() if present)
         return llvm.get_host_cpu_name(), features, llvm.get_host_cpu_features().flatten()
     if not PROCESS.is_foreign:
         check_target(target)
     named = NAMED[target]
     kept = named | BASE | ({LONG_VECTORS} if "avx512f" in named else set())
-    return target, named, ",".join(f"-{name}" for name in sorted(own) if name not in kept)
+    return target, named, ",".join(f"-{name}" for name in sorted(detected) if name not in kept)
 
 
 def triple() -> str:
@@ -303,25 +303,25 @@ def with_short_extremes(ir: str) -> str:
 
 def _instructions(match: re.Match[str]) -> str:
     """The instructions in place of one call."""
-    space, begin, name, end, kind, which, first, second, more = match.groups()
-    whole, truth = (re.sub("double|float", name, kind) for name in (INTEGERS[kind.strip("<>").split()[-1]], "i1"))
+    space, begin, name, end, type_, which, first, second, rest = match.groups()
+    whole, truth = (re.sub("double|float", name, type_) for name in (INTEGERS[type_.strip("<>").split()[-1]], "i1"))
 
     def own(part: str) -> str:
         return f"{begin}{name}.{part}{end}" if begin == '%"' or not name.isdigit() else f'%"{name}.{part}"'
 
-    made, result = list[str](), f"{begin}{name}{end}"
+    lines, result = list[str](), f"{begin}{name}{end}"
     if which == "maximum":
-        made += [f"{own('x')} = fneg {kind} {first}", f"{own('y')} = fneg {kind} {second}"]
+        lines += [f"{own('x')} = fneg {type_} {first}", f"{own('y')} = fneg {type_} {second}"]
         first, second = own("x"), own("y")
     for less, one, bits, left, right in (("l", "m", "p", first, second), ("r", "n", "q", second, first)):
-        made += [
-            f"{own(less)} = fcmp olt {kind} {left}, {right}",
-            f"{own(one)} = select {truth} {own(less)}, {kind} {left}, {kind} {right}",
-            f"{own(bits)} = bitcast {kind} {own(one)} to {whole}",
+        lines += [
+            f"{own(less)} = fcmp olt {type_} {left}, {right}",
+            f"{own(one)} = select {truth} {own(less)}, {type_} {left}, {type_} {right}",
+            f"{own(bits)} = bitcast {type_} {own(one)} to {whole}",
         ]
-    made.append(f"{own('o')} = or {whole} {own('p')}, {own('q')}")
+    lines.append(f"{own('o')} = or {whole} {own('p')}, {own('q')}")
     if which == "maximum":
-        made += [f"{own('s')} = bitcast {whole} {own('o')} to {kind}", f"{result} = fneg {kind} {own('s')}{more}"]
+        lines += [f"{own('s')} = bitcast {whole} {own('o')} to {type_}", f"{result} = fneg {type_} {own('s')}{rest}"]
     else:
-        made.append(f"{result} = bitcast {whole} {own('o')} to {kind}{more}")
-    return "\n".join(space + line for line in made)
+        lines.append(f"{result} = bitcast {whole} {own('o')} to {type_}{rest}")
+    return "\n".join(space + line for line in lines)

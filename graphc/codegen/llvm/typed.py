@@ -102,8 +102,8 @@ class Number(Value):
         """A vector with the number in each lane."""
         assert self.code is not None
         type_ = vector(type(self), lanes)
-        one = self.code.emit(type_, f"insertelement {type_.spelling} poison, {self}, i32 0")
-        return one.pick(one, [0] * lanes)
+        first_lane = self.code.emit(type_, f"insertelement {type_.spelling} poison, {self}, i32 0")
+        return first_lane.pick(first_lane, [0] * lanes)
 
     def lane(self, place: int) -> Any:
         """A number of a vector."""
@@ -492,11 +492,11 @@ _addresses: dict[tuple[type[Any], str], type[Elements]] = {(I64, ""): Indices}
 
 def elements(element: type[Any], attributes: str = "") -> type[Elements]:
     """The type of addresses of such numbers. attributes: of parameters of the type."""
-    made = _addresses.get((element, attributes))
-    if made is None:
+    class_ = _addresses.get((element, attributes))
+    if class_ is None:
         namespace = {"__slots__": (), "element": element, "attributes": attributes}
-        made = _addresses[element, attributes] = type(f"{element.__name__}s", (Elements,), namespace)
-    return made
+        class_ = _addresses[element, attributes] = type(f"{element.__name__}s", (Elements,), namespace)
+    return class_
 
 
 class NoAlias(Elements):

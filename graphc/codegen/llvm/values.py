@@ -328,9 +328,9 @@ def _block_of_bits(builder: Builder, args: Sequence[Value]) -> Sequence[Value]:
             changed = {str(later.operands[1]) for later in before[place:] if isinstance(later, ir.StoreInstr)}
             if not changed & {str(_source_of(arg)) for arg in args}:
                 return list(words[1])
-    made = philox_block(builder, args, partial(constant, "uint64"))
-    builder.block.instructions[-1].philox = marked, made
-    return made
+    bits = philox_block(builder, args, partial(constant, "uint64"))
+    builder.block.instructions[-1].philox = marked, bits
+    return bits
 
 
 def _source_of(value: Value) -> Value:
@@ -433,9 +433,9 @@ def signed_absolute(builder: Builder, dtype: str, args: Sequence[Value]) -> Valu
 
 def literal(type: ir.Type, text: str) -> ir.Constant:
     """A constant in a form of LLVM's that llvmlite does not write itself."""
-    made = ir.FormattedConstant(type, "0")
-    made.constant = text
-    return made
+    constant = ir.FormattedConstant(type, "0")
+    constant.constant = text
+    return constant
 
 
 def set_attribute(function: ir.Function, attribute: str) -> None:
@@ -458,19 +458,19 @@ def append_copy(
     builder: ir.IRBuilder, like: ir.Instruction, type: ir.Type, operands: Sequence[ir.Value]
 ) -> ir.Instruction:
     """An instruction once more at the end of a block, upon other operands, with a result of another type."""
-    made = copy.copy(like)
-    made.type = type
-    made.operands, made.metadata, made.parent, made.name = list(operands), {}, builder.block, ""
-    made._clear_string_cache()
-    vars(made).pop("_StringReferenceCaching__cached_refstr", None)
-    return append(builder, made)
+    new = copy.copy(like)
+    new.type = type
+    new.operands, new.metadata, new.parent, new.name = list(operands), {}, builder.block, ""
+    new._clear_string_cache()
+    vars(new).pop("_StringReferenceCaching__cached_refstr", None)
+    return append(builder, new)
 
 
-def append(builder: ir.IRBuilder, made: ir.Instruction) -> ir.Instruction:
+def append(builder: ir.IRBuilder, instruction: ir.Instruction) -> ir.Instruction:
     """Put an instruction at the end of a block."""
-    builder.block.instructions.append(made)
+    builder.block.instructions.append(instruction)
     builder.position_at_end(builder.block)
-    return made
+    return instruction
 
 
 def loop_id(module: ir.Module, properties: Sequence[ir.MDValue]) -> ir.MDValue:

@@ -79,8 +79,8 @@ def build_in_background(kernel: Kernel) -> subprocess.Popen[bytes] | None:
 
 def can_build(kernel: Kernel) -> bool:
     """True where another process can build a kernel: it gets no Python functions, and leaves code in the cache."""
-    own = any(node.op.version for node in node_set(kernel.results))
-    return options.cache and not options.cache_require and bool(sys.executable) and not own
+    is_temporary = any(node.op.version for node in node_set(kernel.results))
+    return options.cache and not options.cache_require and bool(sys.executable) and not is_temporary
 
 
 def _start(kernel: Kernel, target: str, complaints: Any) -> subprocess.Popen[bytes]:

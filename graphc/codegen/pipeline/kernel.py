@@ -187,12 +187,12 @@ OFTEN = 100
 def repeated_line(kernel: Kernel) -> str:
     """Name the line of the program that has made most of a graph's values by one op, and say how to write such a line
     so that it compiles faster. Empty if no line has made many. Values made by `grad` do not count."""
-    made = Counter(
+    counts = Counter(
         (node.where.file, node.where.line, node.op)
         for node in nodes_of(kernel.results)
         if node.where is not None and not node.where.derivative and node.op not in LEAVES
     )
-    ((file, line, _), count) = max(made.items(), key=lambda each: each[1], default=(("", 0, None), 0))
+    ((file, line, _), count) = max(counts.items(), key=lambda each: each[1], default=(("", 0, None), 0))
     if count < OFTEN:
         return ""
     text = linecache.getline(file, line).strip()

@@ -184,8 +184,8 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
     used = visit.read_buffers(body) | visit.stored_buffers(body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
-    made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in used]
-    made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
+    temps = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in used]
+    temps += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
     def extent(copies: Copies) -> tuple[ir.Expr, ir.Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
@@ -194,8 +194,8 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
         return most, ir.sum_of(Counter(copy_stride(copies.targets[buffer].length) for buffer in copies.copied))
 
     for buffer, launches in outlined.copies.items():
-        made.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))
-    return made
+        temps.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))
+    return temps
 
 
 def in_chunks(extents: Extents, chunks: Size) -> Extents:
@@ -224,9 +224,9 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
     calls = sum(
         node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
     )
-    own = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
-    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *SAFEPOINT_CALLS}
-    return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
+    fixed = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
+    fixed |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *SAFEPOINT_CALLS}
+    return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *fixed, *(var.name for var in loop_vars(MOST_AXES))}
 
 
 def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
@@ -272,15 +272,15 @@ def plan_results(
     for attempt in range(MOST_PLANS):
         mutable = kernel.mutable if attempt < MOST_PLANS - 1 else ()
         donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
-        own = names.copy()
-        results = place_results(kernel, sizing, buffers, own, donated)
-        context = Context(sizing, buffers, size_names, own.fresh, labels, {})
+        taken = names.copy()
+        results = place_results(kernel, sizing, buffers, taken, donated)
+        context = Context(sizing, buffers, size_names, taken.fresh, labels, {})
         plan = schedule(results.targets, results.overwritten, context, Purpose("kernel"))
         wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.memory.deferred}
         if not wrong:
             break
         refused |= wrong
-    return results, plan, own
+    return results, plan, taken
 
 
 def place_results(
@@ -393,7 +393,7 @@ def assemble(
 ) -> tuple[ir.Function, ir.Function]:
     """The functions that the entry point calls: `sizes` and `kernel`."""
     known = (*signature.inputs, *signature.shared)
-    made: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
+    allocated: tuple[Parameter | Temp, ...] = (*signature.outputs, *signature.temps)
     operands = ", ".join(f"{a.name} {a.dtype}[{len(a.shape)}]" for a in (*known, *signature.outputs))
     named = {buffer.name: buffer for buffer in buffers}
     lengths = tuple(ir.Var(name, ir.INDEX) for name in size_params)
@@ -401,7 +401,7 @@ def assemble(
         ir.Function("sizes", (*leaves, *lengths, SIZES), bodies[0], "Check sizes; write those of results."),
         ir.Function(
             "kernel",
-            (*(named[array.name] for array in (*known, *made)), *lengths),
+            (*(named[array.name] for array in (*known, *allocated)), *lengths),
             bodies[1],
             f"{signature.name}: {operands}",
         ),
@@ -462,7 +462,7 @@ def build_python(kernel: Kernel) -> Built:
 
 def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
-    own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
+    callbacks = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
-    shims = {**routine_shims(), **dict.fromkeys(SAFEPOINT_CALLS, answer_no), **own}
+    shims = {**routine_shims(), **dict.fromkeys(SAFEPOINT_CALLS, answer_no), **callbacks}
     return bind_source(built.source, name, shims)

@@ -125,12 +125,12 @@ def use_numba(**options):
 
 def operators_text(names: set[str]) -> str:
     """The definitions of the operators that a source names."""
-    carried, entries, made = Carried(), list[str](), list[str]()
+    carried, entries, texts = Carried(), list[str](), list[str]()
     for name in sorted(names):
         if name in ir.CONSTANTS:
             entries.append(f"{name} = float({name!r})")
         elif text := portable_text(name):
-            made.append(text)
+            texts.append(text)
             for primitive in ("philox", "philox_words"):
                 if f"{primitive}(" in text:
                     carried.name(OPERATORS, primitive)
@@ -142,7 +142,7 @@ def operators_text(names: set[str]) -> str:
             entries.append(f"{name} = _routines[{name!r}]")
         else:
             raise Unwritten(name)
-    return "\n".join((decorated(carried.text()), *map(decorated, made), *entries))
+    return "\n".join((decorated(carried.text()), *map(decorated, texts), *entries))
 
 
 def routines_text(routines: Sequence[str]) -> list[str]:
@@ -174,21 +174,21 @@ def indented(text: str) -> str:
 
 def facts_of(program: Program, shared: int, name: str) -> dict[str, Any]:
     """The dict that `alone.run` takes, and the names of the parameters."""
-    own = program.signature
-    variables = own.shared[:shared]
+    signature = program.signature
+    variables = signature.shared[:shared]
     return {
         "name": name,
-        "parameters": [each.name for each in own.inputs],
-        "inputs": [(each.name, each.dtype, each.shape) for each in own.inputs],
+        "parameters": [each.name for each in signature.inputs],
+        "inputs": [(each.name, each.dtype, each.shape) for each in signature.inputs],
         "shared": [(each.name, each.dtype, each.shape) for each in variables],
         "changed": [number for number, each in enumerate(variables) if each.written],
-        "outputs": [(each.dtype, len(each.shape)) for each in own.outputs],
-        "replaces": {n: each.replaces for n, each in enumerate(own.outputs) if each.replaces is not None},
-        "temps": [(temp.dtype, temp.values) for temp in own.temps],
-        "dims": [*own.sizes],
-        "words": own.extents,
+        "outputs": [(each.dtype, len(each.shape)) for each in signature.outputs],
+        "replaces": {n: each.replaces for n, each in enumerate(signature.outputs) if each.replaces is not None},
+        "temps": [(temp.dtype, temp.values) for temp in signature.temps],
+        "dims": [*signature.sizes],
+        "words": signature.extents,
         "checks": [*map(check_text, program.checks), "an array has other sizes than its type says"],
-        "returns": own.returns,
+        "returns": signature.returns,
     }
 
 
@@ -373,9 +373,9 @@ class Plain(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is None:
             raise Unwritten(f"a class with {ast.unparse(node.target)}")
-        made = ast.Assign([node.target], node.value, lineno=node.lineno)
-        self.generic_visit(made)
-        return made
+        assign = ast.Assign([node.target], node.value, lineno=node.lineno)
+        self.generic_visit(assign)
+        return assign
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)

@@ -533,7 +533,7 @@ def searchsorted_right(n: int, count: int, x: Array, x_0: int, y: Array, y_0: in
 
 def fourier(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: Array, room: Array) -> int:
     """The discrete Fourier transform of lines of complex numbers, by the prime factors of their length."""
-    given = as_strided(x, (lines, n, 2), (x_0 * x.itemsize, x_1 * x.itemsize, x_2 * x.itemsize))
+    pairs = as_strided(x, (lines, n, 2), (x_0 * x.itemsize, x_1 * x.itemsize, x_2 * x.itemsize))
     roots = np.empty(n, np.complex128)
     for k in range(n):
         angle = 2.0 * np.pi * min(k, n - k) / n
@@ -541,7 +541,7 @@ def fourier(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: 
     for line in range(lines):
         now = np.empty(n, np.complex128)
         for k in range(n):
-            now[k] = complex(np.float64(given[line, k, 0]), np.float64(given[line, k, 1]))
+            now[k] = complex(np.float64(pairs[line, k, 0]), np.float64(pairs[line, k, 1]))
         done, radix = 1, 2
         while done < n:
             while (n // done) % radix != 0:
@@ -565,34 +565,34 @@ def fourier(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: 
 
 def fourier_real(lines: int, n: int, x: Array, x_0: int, x_1: int, result: Array, room: Array) -> int:
     """The first halves of the spectra of real lines."""
-    given = as_strided(x, (lines, n), (x_0 * x.itemsize, x_1 * x.itemsize))
+    rows = as_strided(x, (lines, n), (x_0 * x.itemsize, x_1 * x.itemsize))
     pairs = np.zeros((lines, n, 2), np.float64)
-    pairs[:, :, 0] = given
-    found = np.empty(2 * lines * n, np.float64)
-    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, found, room)
+    pairs[:, :, 0] = rows
+    spectrum = np.empty(2 * lines * n, np.float64)
+    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, spectrum, room)
     half = n // 2 + 1
     for line in range(lines):
         for k in range(2 * half):
             is_end = k == 1 or (k == n + 1 and n % 2 == 0)
-            result[2 * half * line + k] = 0.0 if is_end else found[2 * n * line + k]
+            result[2 * half * line + k] = 0.0 if is_end else spectrum[2 * n * line + k]
     return 0
 
 
 def fourier_back(lines: int, n: int, x: Array, x_0: int, x_1: int, x_2: int, result: Array, room: Array) -> int:
     """The real lines, times n, of whose spectra these are the first halves: the transform of the conjugates."""
-    given = as_strided(x, (lines, n // 2 + 1, 2), (x_0 * x.itemsize, x_1 * x.itemsize, x_2 * x.itemsize))
+    halves = as_strided(x, (lines, n // 2 + 1, 2), (x_0 * x.itemsize, x_1 * x.itemsize, x_2 * x.itemsize))
     pairs = np.zeros((lines, n, 2), np.float64)
-    pairs[:, 0, 0] = given[:, 0, 0]
+    pairs[:, 0, 0] = halves[:, 0, 0]
     for k in range(1, n // 2 + 1):
-        pairs[:, n - k, 0] = given[:, k, 0]
-        pairs[:, k, 0] = given[:, k, 0]
+        pairs[:, n - k, 0] = halves[:, k, 0]
+        pairs[:, k, 0] = halves[:, k, 0]
         if 2 * k != n:
-            pairs[:, n - k, 1] = given[:, k, 1]
-            pairs[:, k, 1] = -given[:, k, 1]
-    found = np.empty(2 * lines * n, np.float64)
-    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, found, room)
+            pairs[:, n - k, 1] = halves[:, k, 1]
+            pairs[:, k, 1] = -halves[:, k, 1]
+    values = np.empty(2 * lines * n, np.float64)
+    fourier(lines, n, pairs.reshape(-1), 2 * n, 2, 1, values, room)
     for place in range(lines * n):
-        result[place] = found[2 * place]
+        result[place] = values[2 * place]
     return 0
 
 

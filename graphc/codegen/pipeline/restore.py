@@ -158,8 +158,8 @@ def restore(
         if wanted:
             nodes = nodes_of(kernel.results)
             within = import_module("graphc.ir.body").nodes_within(nodes)
-            own = {tuple(identity(node)): node for node in (*within, *nodes) if node.op.version}
-            calls = [own[tuple(call)] for call in wanted]
+            by_identity = {tuple(identity(node)): node for node in (*within, *nodes) if node.op.version}
+            calls = [by_identity[tuple(call)] for call in wanted]
     except (KeyError, ValueError, TypeError, GraphcError):
         return None
     report.origin, report.fired = "cache", list(metadata["fired"])
@@ -172,9 +172,9 @@ def restored_constants(
 ) -> list[Array]:
     """The constants of an entry. Raises KeyError where the graph lacks one."""
     is_large = any(isinstance(data, str) for _, _, data in stored)
-    own = large if large is not None else large_constants(kernel) if is_large else {}
+    by_digest = large if large is not None else large_constants(kernel) if is_large else {}
     return [
-        own[data] if isinstance(data, str) else np.frombuffer(data, dtype).reshape(shape)
+        by_digest[data] if isinstance(data, str) else np.frombuffer(data, dtype).reshape(shape)
         for dtype, shape, data in stored
     ]
 

@@ -92,10 +92,10 @@ def standalone(
     done = subprocess.run(command(__name__), input=pickle.dumps(request), capture_output=True, check=False)
     if done.returncode:
         raise GraphcError(f"{kernel.name} cannot be exported for {target}: {complaint(done.stderr) or 'no answer'}")
-    made: Standalone | str = pickle.loads(done.stdout)
-    if isinstance(made, str):
-        raise GraphcError(made)
-    return made
+    result: Standalone | str = pickle.loads(done.stdout)
+    if isinstance(result, str):
+        raise GraphcError(result)
+    return result
 
 
 def main() -> None:
@@ -103,10 +103,10 @@ def main() -> None:
     settings, triple, described, *asked = pickle.load(sys.stdin.buffer)
     apply_options(settings, triple)
     try:
-        made: Standalone | str = make(read_kernel(*described), *asked)
+        result: Standalone | str = make(read_kernel(*described), *asked)
     except GraphcError as error:
-        made = str(error)
-    sys.stdout.buffer.write(pickle.dumps(made))
+        result = str(error)
+    sys.stdout.buffer.write(pickle.dumps(result))
 
 
 def make(
@@ -189,9 +189,9 @@ def lowered(program: Program, fast_math: bool) -> list[tuple[IR, int]]:
         parts.append((source, tuple(prototypes), {}, False))
     modules: list[Module] = []
     for source, functions, externals, is_fast in parts:
-        made: dict[int, Module] = {}
-        lower_source(source, functions, made.__setitem__, externals=externals, fast_math=is_fast)
-        modules += [made[number] for number in range(max(made) + 1)]
+        by_number: dict[int, Module] = {}
+        lower_source(source, functions, by_number.__setitem__, externals=externals, fast_math=is_fast)
+        modules += [by_number[number] for number in range(max(by_number) + 1)]
     elementary = dict.fromkeys(name for module in modules for name in module.calls)
     return [*((module, KERNEL_OPT) for module in modules), *((math_ir(name), ELEMENTARY_OPT) for name in elementary)]
 
@@ -209,8 +209,8 @@ def routines(program: Program) -> list[tuple[IR, int]]:
     texts = [module_text(routine_functions([name])) for name in products(program)]
     texts += map(blocks_ir, blocks_of(program))
     free, used = (f"@{KEPT_USED.name} = {text}" for text in (KEPT_USED.text, KEPT_USED.text[:-1] + "1"))
-    gives, own = "define void @gc_blocks_free", "define internal void @gc_blocks_free"  # one in each module
-    return [(text.replace(free, used).replace(gives, own), PRODUCTS_OPT) for text in texts]
+    gives, internal = "define void @gc_blocks_free", "define internal void @gc_blocks_free"  # one in each module
+    return [(text.replace(free, used).replace(gives, internal), PRODUCTS_OPT) for text in texts]
 
 
 def blocks_of(program: Program) -> list[str]:
@@ -235,7 +235,7 @@ def room_of(program: Program) -> int:
 
 
 @function(name=STREAM, is_internal=False)
-def stream(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settings: Ptr, told: Ptr) -> None:
+def stream(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settings: Ptr, stream_words: Ptr) -> None:
     """Without stores that go past the caches."""
     gc_parallel_alone(code, body, context, count, size, settings)
 
@@ -322,7 +322,7 @@ def support(program: Program, blas: bool) -> str:
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]
     assert not set(gemm.DEFERRED) & set(gemm.ROUTINES) and set(SAFEPOINT_CALLS) == {INTERRUPTED, STOPPED}
-    own = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
-    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, gc_columns, stream, interrupted, stopped, *own]
+    memory = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
+    functions: Sequence[Any] = [gc_parallel_alone, gc_chunk, gc_columns, stream, interrupted, stopped, *memory]
     assert gc_parallel_alone.name == PARALLEL
-    return module_text(made, data)
+    return module_text(functions, data)

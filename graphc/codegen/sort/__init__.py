@@ -54,14 +54,14 @@ def result_dtype(name: str, dtype: str) -> str:
 
 
 def _kinds(name: str, dtype: str) -> tuple[str, ...]:
-    sizes, made = ("int64",) * 3, f"{result_dtype(name, dtype)}*"
+    sizes, result = ("int64",) * 3, f"{result_dtype(name, dtype)}*"
     if name in ALONG:
-        return (*sizes, f"{dtype}*", *sizes, made, made)
+        return (*sizes, f"{dtype}*", *sizes, result, result)
     if name in ROWS:
-        return (*sizes[1:], f"{dtype}*", *sizes[1:], made)
+        return (*sizes[1:], f"{dtype}*", *sizes[1:], result)
     if name in SEARCHED:
-        return (*sizes[1:], *(f"{dtype}*", "int64") * 2, made)
-    return (*sizes, f"{dtype}*", "int64", "int64", "int64*", made, made)
+        return (*sizes[1:], *(f"{dtype}*", "int64") * 2, result)
+    return (*sizes, f"{dtype}*", "int64", "int64", "int64*", result, result)
 
 
 PROTOTYPES: dict[str, tuple[str, ...]] = {

@@ -369,7 +369,7 @@ def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
     flip = I64.of(-1 if is_falling else 0)
 
     @line_function(f"collect_{name}_{'falling' if is_falling else 'rising'}")
-    def write(code: Code, dtype: str, x: Elements, step: I64, n: I64, at_limit: Elements, bits: I64, found: Ptr) -> I64:
+    def write(code: Code, dtype: str, x: Elements, step: I64, n: I64, at_limit: Elements, bits: I64, out: Ptr) -> I64:
         count, limit = code.variable(I64.of(0)), at_limit.value
 
         def take(place: I64) -> None:
@@ -379,7 +379,7 @@ def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
                 key = encoded(dtype, value).apply("xor", flip)
                 exact = itemsize(dtype) < 8
                 entry = (key << bits if exact else key & 0 - (1 << bits)) | place
-            found.at(count.value, type(entry)).store(entry)
+            out.at(count.value, type(entry)).store(entry)
             count.value = count.value + within(dtype, value, limit, is_falling).to(I64, signed=False)
 
         whole = code.variable(I64.of(0))
@@ -533,8 +533,8 @@ def rows(symbol: str, dtype: str) -> Function[..., I64]:
 def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     """The function of an op: its lines, or groups of columns, are shared out."""
     names = ALONG_ARGUMENTS if name in ALONG else SEARCHED_ARGUMENTS if name in SEARCHED else FIRST_ARGUMENTS
-    made = result_dtype(name, dtype)
-    types = {"x": dtype, "values": dtype, "wanted": "int64", "result": made, "space": made}
+    result_type = result_dtype(name, dtype)
+    types = {"x": dtype, "values": dtype, "wanted": "int64", "result": result_type, "space": result_type}
     params = {each: elements(NUMBERS[types[each]]) if each in types else I64 for each in names}
     words = Words(params)
     write = _write_along if name in ALONG else _write_searched if name in SEARCHED else _write_first
@@ -612,7 +612,7 @@ def _write_searched(name: str, dtype: str, words: Words, code: Code, context: Pt
 
 def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
     args = words.read(context)
-    made, n, across, step = result_dtype(name, dtype), args["n"], args["across"], args["step"]
+    result_type, n, across, step = result_dtype(name, dtype), args["n"], args["across"], args["step"]
     groups = _groups(args)
     with code.count(begin, end) as task:
         number, first = task // groups, task % groups * COLUMNS
@@ -636,7 +636,7 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
                     sort_line(dtype)(code, line, n)
                 else:
                     argsort_line(dtype)(code, x.at(column * args["inner"]), step, n, line)
-            transposed(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
+            transposed(result_type)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
 
 
 @line_function("transposed")

@@ -58,7 +58,7 @@ def address_of(name: str) -> int:
     source = SOURCES[name]
     taken = [C_TYPES[kind] for kind in source.operands]
     taken += [FLAG, *[OPTIONS] * source.options] if source.count == 1 else [r"double \*"] * source.count
-    kind = rf"{'double' if source.count == 1 else 'void'} \({', '.join(taken)}\)"
+    prototype = rf"{'double' if source.count == 1 else 'void'} \({', '.join(taken)}\)"
     capsules = import_module("scipy.special.cython_special").__pyx_capi__
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -66,7 +66,7 @@ def address_of(name: str) -> int:
     for key, capsule in capsules.items():
         if re.fullmatch(rf"(__pyx_fuse_\d+)?(_\d)?{source.name}", key):
             text = name_of(capsule)
-            if re.fullmatch(kind, text.decode()):
+            if re.fullmatch(prototype, text.decode()):
                 return int(pointer_of(capsule, text))
     raise GraphcError(f"SciPy {import_module('scipy').__version__} has no {source.name} of float64 for other modules")
 

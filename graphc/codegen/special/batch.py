@@ -31,18 +31,18 @@ def all_elements(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     return Function(symbol, I64, kinds, partial(_write, name, KINDS[dtype]), "noinline optsize")
 
 
-def _write(name: str, kind: Any, code: Code, count: I64, *places: Ptr) -> I64:
+def _write(name: str, element_type: Any, code: Code, count: I64, *places: Ptr) -> I64:
     *operands, result = places
     source = SOURCES[name]
-    one = Global(slot(name), "external global ptr")(code).load(Ptr)
+    routine = Global(slot(name), "external global ptr")(code).load(Ptr)
     outputs = [code.local(F64) for _ in range(source.count if source.count > 1 else 0)]
     with code.count(0, count) as element:
-        values: list[Any] = [operand.at(element, kind).load(kind).to(F64) for operand in operands]
+        values: list[Any] = [operand.at(element, element_type).load(element_type).to(F64) for operand in operands]
         taken = [value if each == "d" else value.to(I64) for value, each in zip(values, source.operands, strict=True)]
         if source.count == 1:
-            value = one.call(F64, *taken, I32.of(0), *[Ptr(None, "null")] * source.options)
+            value = routine.call(F64, *taken, I32.of(0), *[Ptr(None, "null")] * source.options)
         else:
-            one.call(None, *taken, *outputs)
+            routine.call(None, *taken, *outputs)
             value = outputs[source.place].load(F64)
-        result.at(element, kind).store(value.to(kind))
+        result.at(element, element_type).store(value.to(element_type))
     return I64.of(0)

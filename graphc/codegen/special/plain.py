@@ -381,9 +381,9 @@ def bessel_of_any(v: Number, x: Number, is_second: bool) -> Number:
         return bessel(v, x, is_second)
     sine = sine_of_pi(-v)
     cosine = sine_of_pi(0.5 + v - 2.0 * rint(0.5 * v))
-    own = 0.0 if cosine == 0.0 else cosine * bessel(-v, x, is_second)
+    first = 0.0 if cosine == 0.0 else cosine * bessel(-v, x, is_second)
     other = 0.0 if sine == 0.0 else sine * bessel(-v, x, not is_second)
-    return own + other if is_second else own - other
+    return first + other if is_second else first - other
 
 
 def jv(v: Number, x: Number) -> Number:
@@ -453,10 +453,10 @@ def airy_wave(z: Number, is_second: bool, is_slope: bool) -> Number:
     sine = 0.7071067811865476 * (sin(size) - cos(size))
     root = sqrt(sqrt(z))
     if is_slope:
-        found = cosine * even + sine * odd if is_second else sine * even - cosine * odd
-        return 0.5641895835477563 * found * root
-    found = cosine * odd - sine * even if is_second else cosine * even + sine * odd
-    return 0.5641895835477563 * found / root
+        wave = cosine * even + sine * odd if is_second else sine * even - cosine * odd
+        return 0.5641895835477563 * wave * root
+    wave = cosine * odd - sine * even if is_second else cosine * even + sine * odd
+    return 0.5641895835477563 * wave / root
 
 
 def airy_between(x: Number, is_second: bool, is_slope: bool) -> Number:

@@ -41,11 +41,11 @@ def plain_source(routines: Iterable[str]) -> tuple[str, list[Prototype]]:
     wanted = sorted(routines)
     names = list(dict.fromkeys(each for routine in wanted for each in with_callees(FUNCTIONS[routine][0])))
     texts = [ast.unparse(Renamed().visit(ast.parse(ast.unparse(definitions()[name])))) for name in names]
-    made = [prototype(definitions()[name]) for name in names]
+    prototypes = [prototype(definitions()[name]) for name in names]
     for routine in wanted:
         texts.append(over_elements(routine))
-        made.append(Prototype(routine, PROTOTYPES[routine]))
-    return "\n\n".join(texts) + "\n", made
+        prototypes.append(Prototype(routine, PROTOTYPES[routine]))
+    return "\n\n".join(texts) + "\n", prototypes
 
 
 def with_callees(name: str) -> Iterator[str]:

@@ -162,10 +162,10 @@ def gc_stream(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settin
     through.when(filled.below(settings.at(LEAST_STREAMED, I64).load(I64)))
     array = context.at(streamed.place).load(Ptr)
     through.unless(is_touched(code, array.at(filled >> 1)))
-    told = code.local(Ptr, 3)
+    words = code.local(Ptr, 3)
     for number, word in enumerate((body, context, stream)):
-        told.at(number, Ptr).store(word)
-    parallel(code, run_streamed.pointer(code), told, count, size, settings)
+        words.at(number, Ptr).store(word)
+    parallel(code, run_streamed.pointer(code), words, count, size, settings)
     code.ret()
     code.place(through)
     parallel(code, body, context, count, size, settings)
@@ -186,13 +186,13 @@ def is_touched(code: Code, at: Ptr) -> Bool:
 @function("noinline")
 def run_streamed(code: Code, told: Ptr, begin: I64, end: I64) -> None:
     """A chunk of the body that `gc_stream` was told of."""
-    own = code.local(I64, MOST_WORDS, align=64)
+    context_copy = code.local(I64, MOST_WORDS, align=64)
     room = code.local(I8, BLOCK, align=64)
     if code.poison:
         poison(code, room, I64.of(BLOCK))
     body, context, stream = (told.at(number, Ptr).load(Ptr) for number in range(3))
     streamed = Streamed(stream)
-    copy_memory(code, own, context, streamed.context_length, Bool.of(False))
+    copy_memory(code, context_copy, context, streamed.context_length, Bool.of(False))
     fill, read = (context.at(place).load(Ptr) for place in (streamed.place, streamed.read_place))
     size, whole = streamed.size, BLOCK // streamed.size
     step = streamed.read_size * LINE_BYTES // size
@@ -203,8 +203,8 @@ def run_streamed(code: Code, told: Ptr, begin: I64, end: I64) -> None:
         left = end - i.value
         n = most.value.minimum(left)
         behind, done = i.value + n, i.value * size
-        own.at(streamed.place).store(room.at(0 - done))
-        body.call(None, own, i.value, behind)
+        context_copy.at(streamed.place).store(room.at(0 - done))
+        body.call(None, context_copy, i.value, behind)
         with code.when(n == whole):
             ahead = code.variable(read.at(behind * streamed.read_size))
             with code.count(0, BLOCK, LINE_BYTES, sure=True) as k:
@@ -600,8 +600,8 @@ def settle(code: Code, settings: Ptr, chunks: I64, busy: I64, ran: I64, began: I
     chunk takes as long as those that the caller ran, in `busy`, or where it ran none as some other did."""
     ended = clock(code, WALL)
     is_idle = ran == 0
-    own = busy // is_idle.choose(I64.of(1), ran)
-    each = is_idle.choose(SAMPLE(code).load(I64, order="monotonic", align=8), own)
+    measured = busy // is_idle.choose(I64.of(1), ran)
+    each = is_idle.choose(SAMPLE(code).load(I64, order="monotonic", align=8), measured)
     lost = signed_most(code, LOST(code).load(I64) + (ended - began - each * chunks), I64.of(0))
     with code.when(lost <= TOLERATED):
         LOST(code).store(lost)

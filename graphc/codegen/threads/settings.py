@@ -91,8 +91,8 @@ def available_processors() -> int:
     said = os.environ.get("OMP_NUM_THREADS", "")
     if said.isascii() and said.isdigit() and 1 <= int(said) <= 9999:
         return int(said)
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([own, *quotas("/proc/self/cgroup", "/sys/fs/cgroup")]))
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([processors, *quotas("/proc/self/cgroup", "/sys/fs/cgroup")]))
 
 
 QUOTA_FILES = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
@@ -202,9 +202,9 @@ def _crossover_now(pool: Pool) -> int:
     shortest, iterations = 0.0, LONGEST_PROBE
     while iterations >= 8:
         pairs = [(seconds(iterations, 1), seconds(iterations, 2)) for _ in range(ROUNDS)]
-        one, two = map(min, zip(*pairs, strict=True))
-        if two > GAIN * one:
+        serial, two = map(min, zip(*pairs, strict=True))
+        if two > GAIN * serial:
             break
-        shortest, iterations = one, iterations // 2
+        shortest, iterations = serial, iterations // 2
     chunks = max(math.ceil(shortest / (UNIT_SECONDS * CHUNK_WORK)), 2)
     return chunks if shortest and chunks <= MOST_CROSSOVER else DEFAULT_CROSSOVER

@@ -27,10 +27,10 @@ from graphc.codegen.vecmath.floats import (
 # --- powers of two --------------------------------------------------------------------------------------------------
 
 
-def round_scaled(x: Float, factor: float = 1.0, more: int = 0) -> tuple[Bits, Float]:
-    """The integer next to x * factor: `more` than it in the low bits of the first result (the rest is junk), and itself
+def round_scaled(x: Float, factor: float = 1.0, bias: int = 0) -> tuple[Bits, Float]:
+    """The integer next to x * factor: `bias` than it in the low bits of the first result (the rest is junk), and itself
     as a value."""
-    rounder = x.format.rounder + more
+    rounder = x.format.rounder + bias
     shifted = fma(x, factor, rounder)
     return shifted.bits(), shifted - rounder
 
@@ -427,12 +427,12 @@ def hypot(x: Float, y: Float) -> Float:
     """sqrt(x**2 + y**2), 2 ulp, scaled by a power of two where a square would over- or underflow."""
     a, b = x.magnitude(), y.magnitude()
     larger = a > b
-    more, less = larger.select(a, b), larger.select(b, a)
+    larger_leg, less = larger.select(a, b), larger.select(b, a)
     limit, step = (2.0**60, 2.0**90) if x.format.is_single else (2.0**500, 2.0**600)
-    high, low = more > limit, more < 1.0 / limit
+    high, low = larger_leg > limit, larger_leg < 1.0 / limit
     scale = high.select(1.0 / step, low.select(step, 1.0))
-    more, less = more * scale, less * scale
-    length = fma(more, more, less * less).root() * high.select(step, low.select(1.0 / step, 1.0))
+    larger_leg, less = larger_leg * scale, less * scale
+    length = fma(larger_leg, larger_leg, less * less).root() * high.select(step, low.select(1.0 / step, 1.0))
     return (a.equals(math.inf) | b.equals(math.inf)).select(math.inf, length)
 
 

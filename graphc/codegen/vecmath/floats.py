@@ -33,8 +33,8 @@ def lanes_from(first: int, count: int) -> ir.Constant:
 
 def lanes_at(places: Iterable[int]) -> ir.Constant:
     """Lanes of a vector, for those of another one."""
-    made = [LANE(place) for place in places]
-    return ir.Constant(ir.VectorType(LANE, len(made)), made)
+    lanes = [LANE(place) for place in places]
+    return ir.Constant(ir.VectorType(LANE, len(lanes)), lanes)
 
 
 def vector_of(type: ir.Type, lanes: int) -> ir.Type:

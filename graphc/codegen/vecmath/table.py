@@ -215,8 +215,8 @@ def _looped_words(
 
 def repeated(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     """A number in each lane of a vector."""
-    one = builder.insert_element(ir.Constant(vector_of(value.type, lanes), ir.Undefined), value, LANE(0))
-    return builder.shuffle_vector(one, one, lanes_at([0] * lanes))
+    first_lane = builder.insert_element(ir.Constant(vector_of(value.type, lanes), ir.Undefined), value, LANE(0))
+    return builder.shuffle_vector(first_lane, first_lane, lanes_at([0] * lanes))
 
 
 # --- elementary functions ---------------------------------------------------------------------------------------------

@@ -34,11 +34,11 @@ def define_variants(
     """The function `symbol` for a block's values, which `define(name, lanes)` gives for `lanes` at a time: for vectors
     the one of their length, for single numbers that of one, with a variant for each vector that a loop may have.
     """
-    own = symbol if block.format.lanes == 1 else f"{symbol}_x{block.format.lanes}"
-    if own in module.globals:
-        return module.globals[own]
+    name = symbol if block.format.lanes == 1 else f"{symbol}_x{block.format.lanes}"
+    if name in module.globals:
+        return module.globals[name]
     if block.format.lanes > 1:
-        return define(own, block.format.lanes)
+        return define(name, block.format.lanes)
     variants = {
         lanes: define(f"{symbol}_x{lanes}", lanes) for lanes in (width // block.format.width for width in block.widths)
     }
