@@ -85,7 +85,7 @@ OWN = frozenset((np.ndarray, ndarray))
 
 def _method(name: str) -> Callable[..., Any]:
     """A method of NumPy's arrays with JAX's arguments."""
-    own = getattr(np.ndarray, name)
+    method = getattr(np.ndarray, name)
 
     def call(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         if kwargs and kwargs.get("where", self) is None:
@@ -93,20 +93,20 @@ def _method(name: str) -> Callable[..., Any]:
         is_numpys = NUMPYS.issuperset(kwargs) and kwargs.get("mode") not in ("fill", "promise_in_bounds")
         if not is_numpys or any(isinstance(each, Arrays.others) for each in (*args, *kwargs.values())):
             return HOOKS.array_method(name, self, args, kwargs)
-        made = own(self, *args, **kwargs)
-        return made[()] if type(made) is ndarray and not made.ndim else made
+        result = method(self, *args, **kwargs)
+        return result[()] if type(result) is ndarray and not result.ndim else result
 
-    call.__name__, call.__qualname__, call.__doc__ = name, f"ndarray.{name}", own.__doc__
+    call.__name__, call.__qualname__, call.__doc__ = name, f"ndarray.{name}", method.__doc__
     return call
 
 
-def _in_place(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+def _in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """`x += y`, which gives a new array where `x` cannot be written to."""
     changed = getattr(np.ndarray, f"__{name[3:]}")
 
     def call(self: ndarray, other: Any) -> Any:
         try:
-            return own(self, other)
+            return method(self, other)
         except ValueError:
             if self.flags.writeable:
                 raise

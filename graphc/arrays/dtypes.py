@@ -78,8 +78,8 @@ class Dtype(str):
             return True
         if not isinstance(other, (str, type, np.dtype)):
             return NotImplemented
-        made = _made_of(other)
-        return made is not None and made == NUMPY_DTYPES[str(self)]
+        dtype = _made_of(other)
+        return dtype is not None and dtype == NUMPY_DTYPES[str(self)]
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
@@ -257,8 +257,8 @@ def listed(sizes: Any) -> tuple[Any, ...]:
 
 def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
     """The array, copied if necessary, in C order with exactly this dtype object (metadata removed)."""
-    found = np.require(array, dtype, ("C", "A", "W"))
-    return found if found.dtype is dtype else found.view(dtype)
+    ready = np.require(array, dtype, ("C", "A", "W"))
+    return ready if ready.dtype is dtype else ready.view(dtype)
 
 
 def refuse_masked(value: Any, what: str) -> None:
@@ -298,12 +298,12 @@ def _numbers(value: Any, what: str) -> Array:
 
 def _state_of(value: Any) -> Array | None:
     """A random state derived from a NumPy generator; None for anything else."""
-    own = getattr(getattr(value, "bit_generator", None), "state", None)
-    own = value.get_state() if own is None and hasattr(value, "get_state") else own
-    if own is None:
+    state = getattr(getattr(value, "bit_generator", None), "state", None)
+    state = value.get_state() if state is None and hasattr(value, "get_state") else state
+    if state is None:
         return None
     digest = Digest()
-    digest.add(import_module("pickle").dumps(own, 4))
+    digest.add(import_module("pickle").dumps(state, 4))
     return np.array([int(digest.digits()[:16], 16), 0], np.uint64)
 
 

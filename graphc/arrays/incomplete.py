@@ -96,13 +96,13 @@ def _in_parts(choose: Callable[..., Any], inside: Array, constant: Array, *given
     """Evaluate the functions that `choose` pairs with conditions, on the elements inside; 0 for constant elements, NaN
     elsewhere."""
     result = np.where(constant, 0.0, np.nan)
-    held = [each[inside] for each in given]
-    found = np.empty(held[0].shape)
+    chosen = [each[inside] for each in given]
+    part = np.empty(chosen[0].shape)
     with np.errstate(all="ignore"):
-        for condition, function in choose(*held):
+        for condition, function in choose(*chosen):
             if condition.any():
-                found[condition] = function(*(each[condition] for each in held))
-    result[inside] = found
+                part[condition] = function(*(each[condition] for each in chosen))
+    result[inside] = part
     return result
 
 
@@ -201,8 +201,8 @@ def _beta_fraction(a: Array, b: Array, x: Array, y: Array, by_a: float, by_b: fl
             return moved(times(times(both, x_), inverse(moved(a_, 1.0))), 0.0, -1.0)
         count = 2.0 * m + (not is_even)
         above = times(_constant(np.full_like(x, m)), moved(b_, -m)) if is_even else times(moved(a_, m), moved(both, m))
-        found = times(times(above, x_), inverse(times(moved(a_, count - 1.0), moved(a_, count))))
-        return found if is_even else moved(found, 0.0, -1.0)
+        quotient = times(times(above, x_), inverse(times(moved(a_, count - 1.0), moved(a_, count))))
+        return quotient if is_even else moved(quotient, 0.0, -1.0)
 
     part = term = total = one
     for place in range(1, MOST_STEPS):
@@ -336,10 +336,10 @@ def plus(a: Jet, b: Jet) -> Jet:
 
 
 def times(a: Jet, b: Jet) -> Jet:
-    made = [a[0] * b[0], a[0] * b[1] + a[1] * b[0]]
+    product = [a[0] * b[0], a[0] * b[1] + a[1] * b[0]]
     if len(a) > 2:
-        made.append(a[0] * b[2] + 2.0 * (a[1] * b[1]) + a[2] * b[0])
-    return tuple(made)
+        product.append(a[0] * b[2] + 2.0 * (a[1] * b[1]) + a[2] * b[0])
+    return tuple(product)
 
 
 def inverse(a: Jet) -> Jet:

@@ -149,11 +149,11 @@ def _over_axes(ufunc: np.ufunc, zero: float) -> Callable[..., Array]:
     """An extreme over axes in which 0.0 > -0.0. zero: the zero that wins."""
 
     def extreme(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
-        found = np.asarray(ufunc.reduce(x, axis=axes, **options))
-        if not np.issubdtype(found.dtype, np.floating) or found.all():
-            return found
+        result = np.asarray(ufunc.reduce(x, axis=axes, **options))
+        if not np.issubdtype(result.dtype, np.floating) or result.all():
+            return result
         wins = np.any((x == 0) & (np.signbit(x) == np.signbit(zero)), axis=axes)
-        return np.where(found == 0, np.where(wins, found.dtype.type(zero), found.dtype.type(-zero)), found)
+        return np.where(result == 0, np.where(wins, result.dtype.type(zero), result.dtype.type(-zero)), result)
 
     return extreme
 
@@ -214,14 +214,14 @@ def digamma(x: Array) -> Array:
 def convert(x: Array, dtype: str) -> Array:
     """astype with defined results for floats outside an integer dtype, which NumPy leaves to the processor: the
     conversion goes through int32 or int64, whose least number stands for values out of range, as in compiled code."""
-    kind = np.dtype(dtype)
-    if x.dtype.kind != "f" or kind.kind not in "iu":
-        return x.astype(kind)
-    if kind == np.uint64:
+    target = np.dtype(dtype)
+    if x.dtype.kind != "f" or target.kind not in "iu":
+        return x.astype(target)
+    if target == np.uint64:
         middle = x.dtype.type(2.0**63)
         high = _truncate(x - middle, np.int64) ^ np.int64(-(2**63))
-        return np.asarray(np.where(x >= middle, high, _truncate(x, np.int64))).astype(kind)
-    return _truncate(x, np.int64 if kind in (np.int64, np.uint32) else np.int32).astype(kind)
+        return np.asarray(np.where(x >= middle, high, _truncate(x, np.int64))).astype(target)
+    return _truncate(x, np.int64 if target in (np.int64, np.uint32) else np.int32).astype(target)
 
 
 def _truncate(x: Array, carrier: type[np.signedinteger[Any]]) -> Array:

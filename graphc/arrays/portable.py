@@ -89,9 +89,9 @@ def _log_of_normal(x: Value, scaled: Value = 0.0) -> Value:
 def log(x: Value) -> Value:
     """The natural logarithm, 1 ulp."""
     small = x < 2.0**-1022
-    found = _log_of_normal(small.select(x * 2.0**54, x), small.select(54.0 + x * 0.0, 0.0))
+    inside = _log_of_normal(small.select(x * 2.0**54, x), small.select(54.0 + x * 0.0, 0.0))
     outside = x.equals(0.0).select(-math.inf, (x < 0.0).select(math.nan, x))
-    return ((x > 0.0) & (x < math.inf)).select(found, outside)
+    return ((x > 0.0) & (x < math.inf)).select(inside, outside)
 
 
 def exp(x: Value) -> Value:
@@ -277,13 +277,13 @@ class Mask:
 def of_words(function: Callable[..., Any], *words: Array) -> Any:
     """Apply a function of this module to arrays of uint64; returns an array, or a tuple of arrays."""
     with np.errstate(all="ignore"):
-        found = function(*(Bits(np.asarray(word)) for word in words))
-    return tuple(each.value for each in found) if isinstance(found, tuple) else found.value
+        result = function(*(Bits(np.asarray(word)) for word in words))
+    return tuple(each.value for each in result) if isinstance(result, tuple) else result.value
 
 
 def of_numbers(function: Callable[[Number], Number], x: Array) -> Array:
     """Apply a function of this module to an array of floats; the result has its dtype."""
     with np.errstate(all="ignore"):
-        found = function(Number(np.asarray(x, np.float64)))
-        made: Array = np.asarray(found.value).astype(np.asarray(x).dtype)
-    return made
+        result = function(Number(np.asarray(x, np.float64)))
+        array: Array = np.asarray(result.value).astype(np.asarray(x).dtype)
+    return array

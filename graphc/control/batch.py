@@ -30,15 +30,15 @@ Value: TypeAlias = "tuple[Node, bool]"
 """A value, and True if its first axis is the batch axis."""
 
 
-def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) -> list[Value]:
-    """`results` over batched values: the nodes in `given` are replaced. The flag of each result tells if it has the
+def batched(results: Sequence[Node], replaced: Mapping[Node, Value], size: Size) -> list[Value]:
+    """`results` over batched values: the nodes in `replaced` are replaced. The flag of each result tells if it has the
     batch axis; without it the value is the same for all elements.
 
     Raises GraphTypeError if a size differs between elements.
     """
-    done: dict[Node, Value] = dict(given)
+    done: dict[Node, Value] = dict(replaced)
     several: dict[Node, Sequence[Value]] = {}
-    for node in nodes_since(results, min((leaf.serial for leaf in given), default=0)):
+    for node in nodes_since(results, min((leaf.serial for leaf in replaced), default=0)):
         if node in done:
             continue
         if node.op is ITEM and node.args[0] in several:
@@ -52,15 +52,15 @@ def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) ->
             continue
         _check_sizes(node, done)
         rule = overridden_batch if is_overriding(node) else RULES.get(node.op, node.op.batch)
-        made = None if rule is None else rule(node, args, flags, size)
-        if made is None:
-            made = looped(node, args, flags, size)
-        if isinstance(made, Node):
-            done[node] = renamed(made, node), True
+        result = None if rule is None else rule(node, args, flags, size)
+        if result is None:
+            result = looped(node, args, flags, size)
+        if isinstance(result, Node):
+            done[node] = renamed(result, node), True
         elif isinstance(node.type, TupleType):
-            several[node] = made
+            several[node] = result
         else:
-            ((value, has),) = made
+            ((value, has),) = result
             done[node] = renamed(value, node), has
     return [done.get(node, (node, False)) for node in results]
 
@@ -68,8 +68,8 @@ def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) ->
 def _check_sizes(node: Node, done: Mapping[Node, Value]) -> None:
     """Raise GraphTypeError if a size of a node depends on the element."""
     kinds: Sequence[Type] = node.type.parts if isinstance(node.type, TupleType) else (node.type,)
-    for kind in kinds:
-        for axis, size in enumerate(kind.shape):
+    for type in kinds:
+        for axis, size in enumerate(type.shape):
             if isinstance(size, Node) and done.get(size, (size, False))[1]:
                 raise GraphTypeError(
                     f"vmap: the size of {describe(node)} along axis {axis} is another for each element: it depends on "
@@ -83,8 +83,8 @@ def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
     rows = [arg for arg, has in zip(args, flags, strict=True) if has]
     elements = [variable(row.type.dtype, row.type.shape[1:], row.name) for row in rows]
     left = iter(elements)
-    own = make(node.op, [next(left) if has else arg for arg, has in zip(args, flags, strict=True)], node.attrs)
-    results = outputs_of(own)
+    element = make(node.op, [next(left) if has else arg for arg, has in zip(args, flags, strict=True)], node.attrs)
+    results = outputs_of(element)
     body, captured = close(elements, results, since)
     loop = scan_node(size, body, rows, (), captured)
     return [(item(loop, place), True) for place in range(len(results))]
@@ -118,14 +118,14 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
     first = len(args) - len(loop.operands)
     if any(flags[:first]):
         return None
-    own = list(flags[first:])
+    has_axis = list(flags[first:])
     begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
     while True:  # fixpoint: a state that is not batched initially may become so after a step
-        step = _step(loop, own, size)
-        after = [has or before for (_, has), before in zip(step.results, own[begin:end], strict=False)]
-        if after == own[begin:end]:
+        step = _step(loop, has_axis, size)
+        after = [has or before for (_, has), before in zip(step.results, has_axis[begin:end], strict=False)]
+        if after == has_axis[begin:end]:
             break
-        own[begin:end] = after
+        has_axis[begin:end] = after
     repeat = loop.repeat
     if repeat.until and step.results[-1][1]:
         return None
@@ -134,7 +134,7 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
     states = [value if has or not wanted else repeated([value], [False], size)[0] for (value, has), wanted in pairs]
     outputs = step.results[len(after) :]
     body, captured = close(step.variables, [*states, *(value for value, _ in outputs)], step.since)
-    made = scan_node(
+    scan = scan_node(
         loop.count,
         body,
         step.rows,
@@ -145,8 +145,8 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
         limit=loop.limit,
         recomputed=loop.recomputed,
     )
-    made = renamed(made, node)
-    items = [item(made, place) for place in range(len(step.results))]
+    scan = renamed(scan, node)
+    items = [item(scan, place) for place in range(len(step.results))]
     stacked = zip(items[len(after) :], outputs, strict=True)
     return [
         *zip(items[: len(after)], after, strict=True),
@@ -197,8 +197,8 @@ def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
     at_hand = {*operands, *(each for operand in operands for each in type_sizes(operand))}
     if isinstance(size, Node):
         at_hand.add(size)
-    made = renamed(cond_node(condition, then, orelse, at_hand), node)
-    return [(item(made, place), has) for place, has in enumerate(both)]
+    cond = renamed(cond_node(condition, then, orelse, at_hand), node)
+    return [(item(cond, place), has) for place, has in enumerate(both)]
 
 
 # --- derivatives of the user's ----------------------------------------------------------------------------------------
@@ -217,21 +217,21 @@ def overridden_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], si
         rows: dict[Node, Value] = {}
 
         def element(row: Node) -> Node:
-            one = variable(row.type.dtype, row.type.shape[1:], row.name)
-            rows[one] = row, True
-            return one
+            leaf = variable(row.type.dtype, row.type.shape[1:], row.name)
+            rows[leaf] = row, True
+            return leaf
 
-        own = [each if same else element(each) for each, same in zip(inputs, shared, strict=True)]
+        operands = [each if same else element(each) for each, same in zip(inputs, shared, strict=True)]
         along = {place: element(each) for place, each in cotangents.items()}
-        parts: list[Any] = list(rule(own, [*map(element, results)], along, wanted))
+        parts: list[Any] = list(rule(operands, [*map(element, results)], along, wanted))
         places = [place for place, part in enumerate(parts) if isinstance(part, Node)]
         whole = all_batched(batched([parts[place] for place in places], rows, size), size)
         for place, part in zip(places, whole, strict=True):
             parts[place] = reduce_sum(part, (0,)) if shared[place] else part
         return parts
 
-    made = overridden(values, args[count:], of_all, node.attrs.get("connected"))
-    return [(each, True) for each in made]
+    results_of_all = overridden(values, args[count:], of_all, node.attrs.get("connected"))
+    return [(each, True) for each in results_of_all]
 
 
 RULES: dict[Op, Batch] = {SCAN: scan_batch, COND: cond_batch}

@@ -149,8 +149,8 @@ def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], target
     seeds: dict[Node, Node] = {}
     for place, cotangent in cotangents.items():
         end = results[place]
-        own = broadcast_to(cotangent, end.type.shape)
-        seeds[end] = make(OPS["add"], (seeds[end], own)) if end in seeds else own
+        whole = broadcast_to(cotangent, end.type.shape)
+        seeds[end] = make(OPS["add"], (seeds[end], whole)) if end in seeds else whole
     gradients = pulled_back(seeds, targets)
     return [resized(each, target.type.shape) for each, target in zip(gradients, targets, strict=True)]
 

@@ -157,9 +157,9 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     taken = [n for n, param in enumerate(loop.elements) if param in asked]
     summed = [n for n, param in enumerate(loop.fixed) if param in asked]
     after = {n: variable(step.states[n].type.dtype, step.states[n].type.shape) for n in carried}
-    made = {n: variable(row.type.dtype, row.type.shape[1:]) for n, row in rows.items()}
+    row_cotangents = {n: variable(row.type.dtype, row.type.shape[1:]) for n, row in rows.items()}
     ends = [(step.results[n], cotangent) for n, cotangent in after.items()]
-    ends += [(step.results[len(step.states) + n], cotangent) for n, cotangent in made.items()]
+    ends += [(step.results[len(step.states) + n], cotangent) for n, cotangent in row_cotangents.items()]
     seeds: dict[Node, Node] = {}
     for end, cotangent in ends:
         seeds[end] = make(OPS["add"], (seeds[end], cotangent)) if end in seeds else cotangent
@@ -170,7 +170,7 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     of_states, of_fixed, of_elements = ([next(gradients) for _ in group] for group in targets)
     totals = [variable(step.fixed[n].type.dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
-    return BackwardStep(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
+    return BackwardStep(after, row_cotangents, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
 
 
 def _loop_back(
@@ -220,12 +220,12 @@ def _steps_taken(loop: Loop, forward: Node) -> Node | None:
     return loop.limit
 
 
-def _padded(rows: Node, kind: Type) -> Node:
+def _padded(rows: Node, type: Type) -> Node:
     """The cotangent of a sequence: its rows, followed by zeros for the elements that no step has read."""
-    if sizes.equal(rows.type.shape[0], kind.shape[0]):
+    if sizes.equal(rows.type.shape[0], type.shape[0]):
         return rows
-    starts: list[Size] = [0] * len(kind.shape)
-    return set_subtensor(zeros(kind.dtype, kind.shape), rows, starts, [1] * len(starts))
+    starts: list[Size] = [0] * len(type.shape)
+    return set_subtensor(zeros(type.dtype, type.shape), rows, starts, [1] * len(starts))
 
 
 def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
@@ -270,11 +270,11 @@ def _with_stored_outputs(node: Node, step: Unrolled, kept: Sequence[Node]) -> tu
     for operand, own in zip((*step.varying, *step.fixed), loop.body.params, strict=True):
         inside.setdefault(operand, own)
     added = _outside_sizes(step, kept, inside)
-    more = substitute(kept, {**inside, **added})
+    stored = substitute(kept, {**inside, **added})
     results, end = loop.body.results, len(loop.body.results) - loop.repeat.until
-    body = make_body((*loop.body.params, *added.values()), (*results[:end], *more, *results[end:]))
+    body = make_body((*loop.body.params, *added.values()), (*results[:end], *stored, *results[end:]))
     wider = make_scan(replace(with_body(loop, body), constants=(*loop.constants, *added)))
-    return wider, [item(wider, end + place) for place in range(len(more))]
+    return wider, [item(wider, end + place) for place in range(len(stored))]
 
 
 def _with_invariant_sizes(node: Node, shape: Iterable[Size], varying: Iterable[Node]) -> Node:
@@ -310,10 +310,10 @@ def _transposed(node: Node, cotangents: Mapping[int, Node], wanted: Collection[i
     """The cotangents of operands at the positions `wanted`, as results of one node."""
     places = tuple(place for place in sorted(wanted) if is_float(node.args[place].type.dtype))
     attrs = {**node.attrs, "given": tuple(cotangents), "wanted": places}
-    made = make(TRANSPOSED, (*node.args, *cotangents.values()), attrs)
+    transposed = make(TRANSPOSED, (*node.args, *cotangents.values()), attrs)
     result: list[Node | None] = [None] * len(node.args)
     for number, place in enumerate(places):
-        result[place] = item(made, number)
+        result[place] = item(transposed, number)
     return result
 
 
@@ -321,8 +321,8 @@ def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     """The tangents of a loop's last states, for the operands of `TRANSPOSED` that are their cotangents; `cotangents`
     are tangents of the loop's operands."""
     since = next_serial()
-    given = node.attrs["given"]
-    first = len(node.args) - len(given)
+    chosen = node.attrs["given"]
+    first = len(node.args) - len(chosen)
     loop = loop_of(node.args[:first], node.attrs)
     by_place = {node.attrs["wanted"][number]: tangent for number, tangent in cotangents.items()}
     begin = first - len(loop.operands)
@@ -357,7 +357,7 @@ def _tangents(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
         limit=loop.limit,
     )
     numbers = {n: count + number for number, n in enumerate(of_states)}
-    ends = [item(both, numbers[n]) if first + number in wanted else None for number, n in enumerate(given)]
+    ends = [item(both, numbers[n]) if first + number in wanted else None for number, n in enumerate(chosen)]
     return [None] * first + ends
 
 

@@ -64,8 +64,8 @@ def scan(
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
         shape[:] = [result[1]]
-        made = [as_node(leaf) for leaf in leaves(result[1])]
-        return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
+        outputs = [as_node(leaf) for leaf in leaves(result[1])]
+        return Returned([*_matched("scan", f, init, result[0]), *outputs], {}, None, "scan")
 
     step, initial = traced_step(elements, states, call, since)
     backwards = reverse and checkpoint is not None
@@ -199,8 +199,8 @@ def traced_step(
 ) -> tuple[Step, list[Node]]:
     """The step and the initial values of its states. `call` returns the next states first; these are not stacked."""
     settled, past, returned = settle(states, call)
-    more = len(returned.outputs) - len(states)
-    step, initial = as_step(elements, [*settled, *[State(None, ())] * more], [*past, *[[]] * more], returned, since)
+    rows = len(returned.outputs) - len(states)
+    step, initial = as_step(elements, [*settled, *[State(None, ())] * rows], [*past, *[[]] * rows], returned, since)
     return replace(step, outputs=step.outputs[len(states) :]), initial
 
 
@@ -210,18 +210,18 @@ def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> 
         _name(fn, given)
     anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
     with TRACE, Frame(anchor) as frame:  # a carry and operands are the function's own, which it may write to
-        own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
-        made = called(f"{by} calls", fn, own, [*given])
-    return attached(made, frame)
+        arguments = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
+        result = called(f"{by} calls", fn, arguments, [*given])
+    return attached(result, frame)
 
 
-def _name(fn: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _name(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Give the variables of a loop that have no name that of the parameter of its step, for messages."""
     code = getattr(fn, "__code__", None)
     if code is None:
         return
     names = code.co_varnames[: code.co_argcount][hasattr(fn, "__self__") :]
-    for name, tree in zip(names, given.values(), strict=False):
+    for name, tree in zip(names, arguments.values(), strict=False):
         for leaf, path in zip(leaves(tree), paths(tree, name), strict=True):
             if isinstance(leaf, Node) and leaf.op is INPUT and leaf.name is None:
                 leaf.name = path

@@ -117,24 +117,24 @@ def as_step(
     kept: Sequence[Node] = (),
 ) -> tuple[Step, list[Node]]:
     """The step and the initial values of its states. Shared variables that it updates become states."""
-    own = {shared: variable(shared.type.dtype, shared.type.shape, shared.name) for shared in returned.updates}
+    shared_states = {shared: variable(shared.type.dtype, shared.type.shape, shared.name) for shared in returned.updates}
     outputs = [_kept_type(returned.by, *each) for each in zip(states, history, returned.outputs, strict=True)]
     after = [node for past, output in zip(history, outputs, strict=True) if past for node in (*past[1:], output)]
     condition = [] if returned.condition is None else [cast(returned.condition, "bool")]
     results = [*after, *returned.updates.values(), *outputs, *condition]
-    if own:
-        results = substitute(results, own)
-    end = len(after) + len(own)
-    made = Step(
+    if shared_states:
+        results = substitute(results, shared_states)
+    end = len(after) + len(shared_states)
+    step = Step(
         elements,
-        [*flat(history), *own.values()],
+        [*flat(history), *shared_states.values()],
         results[:end],
         results[end : end + len(outputs)],
         results[-1] if condition else None,
         since,
         kept,
     )
-    return made, [*flat(rows_of(state) for state in states), *own]
+    return step, [*flat(rows_of(state) for state in states), *shared_states]
 
 
 def previous_values(state: State) -> list[Node]:
@@ -165,17 +165,17 @@ def title(fn: Any) -> str:
     return f"{name} ({written(code.co_filename, code.co_firstlineno)})"
 
 
-def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> Any:
+def called(by: str, fn: Callable[..., Any], arguments: Sequence[Any], names: Sequence[str]) -> Any:
     """Call a user's function. If its signature does not fit, the TypeError gets a note that lists the arguments and the
     caller."""
     try:
         with TRACE.watch(fn):
             if TRACE.depth:
                 HOOKS.creations.replace_in(fn)
-            return fn(*given)
+            return fn(*arguments)
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
-            count = plural(len(given), "argument", "arguments")
+            count = plural(len(arguments), "argument", "arguments")
             error.add_note(f"{by} {title(fn)} with {count}{': ' * bool(names)}{', '.join(names)}")
         raise
 
@@ -288,13 +288,13 @@ def _varying_sizes(step: Step, result: Node) -> list[Node]:
 
 def _checked_sizes(result: Node, shape: Sequence[Size]) -> Node:
     """A result under loop-invariant sizes. Raises ShapeError at run time if its own sizes differ."""
-    for axis, (own, wanted) in enumerate(zip(result.type.shape, shape, strict=True)):
-        if not sizes.equal(own, wanted):
+    for axis, (actual, wanted) in enumerate(zip(result.type.shape, shape, strict=True)):
+        if not sizes.equal(actual, wanted):
             message = (
                 f"scan: the size of {describe(result)} along axis {axis} changes from step to step; it must be the "
                 "same in all steps: fill it up, or compute with where()"
             )
-            same = make(OPS["equal"], (as_size_node(own), as_size_node(wanted)))
+            same = make(OPS["equal"], (as_size_node(actual), as_size_node(wanted)))
             result = checked(result, [cast(same, "int64")], message, "shape")
     return resized(result, shape)
 

@@ -71,16 +71,16 @@ class OrderedUpdates(OrderedDict[Any, Any]):
             self[key] = value
 
     def __add__(self, other: Any) -> OrderedUpdates:
-        made = OrderedUpdates()
-        made.update(self)
-        made.update(other)
-        return made
+        updates = OrderedUpdates()
+        updates.update(self)
+        updates.update(other)
+        return updates
 
     def __radd__(self, other: Any) -> OrderedUpdates:
-        made = OrderedUpdates()
-        made.update(other)
-        made.update(self)
-        return made
+        updates = OrderedUpdates()
+        updates.update(other)
+        updates.update(self)
+        return updates
 
     def __iadd__(self, other: Any) -> OrderedUpdates:
         self.update(other)

@@ -164,8 +164,8 @@ class Selected:
         value = _cast(name, self.x, as_node(values), values)
         if mode in ("drop", "fill") and _has_indices(self.x, self.key):
             flat, places = self._row(mode)
-            made: Node = write(getitem(flat, places), value)
-            return self._whole(made)
+            written: Node = write(getitem(flat, places), value)
+            return self._whole(written)
         key = bounded(self.x, self.key)[0] if mode == "clip" and _has_indices(self.x, self.key) else self.key
         return write(getitem(self.x, key), value)
 
@@ -175,8 +175,8 @@ class Selected:
         value = as_node(values)
 
         def changed(part: Node, value: Any) -> Node:
-            made = change(part, value)
-            return _cast(name, self.x, made, made)
+            value_after = change(part, value)
+            return _cast(name, self.x, value_after, value_after)
 
         operand = values if value.ndim == 0 and not isinstance(values, Node) else value  # a number has no dtype
         if is_unique or _selects_once(self.x, self.key):
@@ -188,9 +188,9 @@ class Selected:
         rows = reshape(places, (count,)), reshape(spread, (count,))
 
         def step(row: Node, pair: Any) -> tuple[Node, None]:
-            place, own = pair
+            place, part_value = pair
             part = getitem(row, place)
-            return set_subtensor(part, changed(part, operand if value.ndim == 0 else own)), None
+            return set_subtensor(part, changed(part, operand if value.ndim == 0 else part_value)), None
 
         last, _ = scan(step, flat, rows)
         return self._whole(last)
@@ -224,8 +224,8 @@ def _options(name: str, how: dict[str, Any]) -> tuple[str | None, bool]:
     """Return the mode, and whether no element is selected twice."""
     unknown = how.keys() - {"mode", "unique_indices", "indices_are_sorted", "wrap_negative_indices", "out_sharding"}
     if unknown or how.get("wrap_negative_indices", True) is not True:
-        told = ", ".join(sorted(unknown)) or "wrap_negative_indices"
-        raise GraphValueError(f"at[...].{name} does not take {told}; it takes mode and unique_indices")
+        names = ", ".join(sorted(unknown)) or "wrap_negative_indices"
+        raise GraphValueError(f"at[...].{name} does not take {names}; it takes mode and unique_indices")
     return _checked(how.get("mode")), bool(how.get("unique_indices"))
 
 
@@ -233,8 +233,8 @@ def _cast(name: str, x: Node, value: Node, operand: Any) -> Node:
     """Return a value in the dtype of the whole. Raises GraphTypeError where that is of another kind."""
     dtype = x.type.dtype
     is_weak = isinstance(operand, bool | int | float | list | tuple) and not holds_node(operand)
-    own = np.result_type(np.dtype(dtype), operand) if is_weak and value.ndim == 0 else np.dtype(value.type.dtype)
-    if not np.can_cast(own, dtype, "same_kind"):
+    source = np.result_type(np.dtype(dtype), operand) if is_weak and value.ndim == 0 else np.dtype(value.type.dtype)
+    if not np.can_cast(source, dtype, "same_kind"):
         raise GraphTypeError(
             f"at[...].{name}: {describe(value)} of type {value.type} does not fit into {describe(x)} of type {x.type}; "
             "cast one of them"
@@ -295,12 +295,12 @@ def bounded(x: Node, key: Any) -> tuple[tuple[Any, ...], Node]:
     """Return a key of which all indices are in bounds, and where those of `key` are: bools that broadcast to what is
     selected. Raises GraphTypeError for a mask among them."""
     parts, axis, valid = _parts(x, key), 0, as_node(True)
-    made: list[Any] = []
+    indices: list[Any] = []
     ranks: list[int] = []
     places = [place for place, part in enumerate(parts) if _is_index(part)]
     for part in parts:
         if not _is_index(part):
-            made.append(part)
+            indices.append(part)
             axis += part is not None
             continue
         index = as_node(part)
@@ -311,14 +311,14 @@ def bounded(x: Node, key: Any) -> tuple[tuple[Any, ...], Node]:
         counted = elementwise("where", elementwise("less", index, 0), elementwise("add", index, length), index)
         for inside in (elementwise("greater_equal", counted, 0), elementwise("less", counted, length)):
             valid = elementwise("logical_and", valid, inside)
-        made.append(elementwise("maximum", elementwise("minimum", counted, elementwise("sub", length, 1)), 0))
+        indices.append(elementwise("maximum", elementwise("minimum", counted, elementwise("sub", length, 1)), 0))
         ranks.append(index.ndim)
         axis += 1
     # The axes of index arrays stand where the arrays do if these are side by side, else before all others.
     adjacent = all(after == before + 1 for before, after in pairwise(places))
     behind = parts[places[-1] + 1 :] if adjacent else parts
     after = sum(not _is_index(part) for part in behind) if max(ranks, default=0) else 0
-    return tuple(made), expand(valid, range(valid.ndim, valid.ndim + after))
+    return tuple(indices), expand(valid, range(valid.ndim, valid.ndim + after))
 
 
 explained_class(Updates)
@@ -368,17 +368,17 @@ class ArraySelected:
                 copy = self.written(NAMES.get(name, name), args[0])
                 if copy is not None:
                     return copy.view(ndarray)
-            made = method(Selected(as_node(self.array), self.key), *args, **kwargs)
-            return public(FUNCTIONS["eval"](made, mode="interpreted"))
+            result = method(Selected(as_node(self.array), self.key), *args, **kwargs)
+            return public(FUNCTIONS["eval"](result, mode="interpreted"))
 
         return call
 
     def written(self, name: str, values: Any) -> Any:
         """The changed copy, as NumPy makes it; None where graphc's rules differ: of other kinds of dtypes."""
-        array, kind = self.array, self.array.dtype
+        array, dtype = self.array, self.array.dtype
         is_plain_number = type(values) in (int, float)
-        own = np.result_type(kind, values) if is_plain_number else np.asarray(values).dtype
-        if name not in (*WRITES, "set") or kind.kind not in "fc" or not np.can_cast(own, kind, "same_kind"):
+        value_dtype = np.result_type(dtype, values) if is_plain_number else np.asarray(values).dtype
+        if name not in (*WRITES, "set") or dtype.kind not in "fc" or not np.can_cast(value_dtype, dtype, "same_kind"):
             return None
         copy, key = array.copy(), self.key
         if isinstance(key, list):
@@ -387,7 +387,7 @@ class ArraySelected:
             copy[key] = values
         else:
             with np.errstate(all="ignore"):
-                WRITES[name].at(copy, key, np.asarray(values, kind))
+                WRITES[name].at(copy, key, np.asarray(values, dtype))
         return copy
 
 

@@ -39,15 +39,15 @@ def is_plain(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return not any(isinstance(leaf, Node) for leaf in leaves((tuple(args), dict(kwargs))))
 
 
-def public(made: Any) -> Any:
+def public(result: Any) -> Any:
     """Give the arrays in a result that was computed outside of traces `graphc.numpy`'s class."""
-    if type(made) is np.ndarray:
-        return made.view(ndarray)
-    if (isinstance(made, dict) and type(made) is not dict) or (
-        isinstance(made, tuple) and getattr(made, "__dict__", None)
+    if type(result) is np.ndarray:
+        return result.view(ndarray)
+    if (isinstance(result, dict) and type(result) is not dict) or (
+        isinstance(result, tuple) and getattr(result, "__dict__", None)
     ):
-        return made  # results of SciPy's kind, which have attributes besides
-    return map_leaves(_own, made) if is_nested(made) else made
+        return result  # results of SciPy's kind, which have attributes besides
+    return map_leaves(_own, result) if is_nested(result) else result
 
 
 def _own(leaf: Any) -> Any:
@@ -66,8 +66,8 @@ def at_once(function: Callable[P, R], plain: Callable[..., Any] | None = None) -
             return function(*args, **kwargs)
         if compute is None:
             compute = HOOKS.plain_calls(function)
-        made = compute(*args, **kwargs)
-        return made if "out" in kwargs else public(made)
+        result = compute(*args, **kwargs)
+        return result if "out" in kwargs else public(result)
 
     return call
 
@@ -79,5 +79,5 @@ def all_at_once(namespace: dict[str, Any]) -> None:
     for name in namespace["__all__"]:
         function = namespace[name]
         if isinstance(function, FunctionType):
-            own = vars(function)["__wrapped__"] if "explained" in vars(function) else function
-            namespace[name] = at_once(own, vars(own).get("of_arrays"))
+            plain = vars(function)["__wrapped__"] if "explained" in vars(function) else function
+            namespace[name] = at_once(plain, vars(plain).get("of_arrays"))

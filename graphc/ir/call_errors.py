@@ -39,8 +39,8 @@ def explained(item: Any, home: str) -> Any:
 def explained_class(item: type) -> None:
     """Make wrong calls of a graphc class, and of its public methods, raise ArgumentError."""
     for base in item.__mro__:
-        own = base.__module__.startswith("graphc.") and "__explained__" not in vars(base)
-        if own and base.__name__ not in UNTOUCHED:
+        is_public = base.__module__.startswith("graphc.") and "__explained__" not in vars(base)
+        if is_public and base.__name__ not in UNTOUCHED:
             for name, method in list(vars(base).items()):
                 if isinstance(method, FunctionType) and (name[0] != "_" or name in ("__init__", "__call__")):
                     setattr(base, name, _explained(method, method.__module__))
@@ -55,8 +55,8 @@ def explain_all(namespace: dict[str, Any]) -> None:
     """Wrap, in place, the functions and classes that a module offers (`__all__`, or all it defines): users import it by
     its path. `dir` of the module lists them."""
     home = namespace["__name__"]
-    own = [name for name, item in namespace.items() if name[0] != "_" and getattr(item, "__module__", "") == home]
-    offered = namespace.get("__all__", own)
+    defined = [name for name, item in namespace.items() if name[0] != "_" and getattr(item, "__module__", "") == home]
+    offered = namespace.get("__all__", defined)
     namespace.setdefault("__dir__", lambda: [*offered])
     for name in offered:
         item = namespace.get(name)  # what is found later is explained by who finds it
@@ -80,11 +80,11 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
         except (TypeError, AttributeError, ValueError) as error:
             if type(error) not in PLAIN or not (trace := error.__traceback__):
                 raise
-            own = (f"{function.__name__}()", f"{function.__qualname__}()")
+            begins = (f"{function.__name__}()", f"{function.__qualname__}()")
             if trace.tb_next is None and (renamed := _renamed_keywords(function, args, kwargs)) is not None:
                 result = call(*args, **renamed)
                 return result if traced is None else traced.finished(result)
-            known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
+            known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(begins)
             if known or (_is_within(trace) and _names_argument(str(error), args, kwargs)):
                 wrong = GraphValueError if type(error) is ValueError else ArgumentError
                 raise wrong(_message(function, args, kwargs, str(error))) from (None if known else error)

@@ -727,9 +727,9 @@ def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
     if not attrs:
         return op, tuple(map(id, args))
-    own = attrs.items() if len(attrs) < 2 else sorted(attrs.items())
+    items = attrs.items() if len(attrs) < 2 else sorted(attrs.items())
     sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
-    return op, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
+    return op, tuple(map(id, args)), tuple(items), tuple([exact_kind(value) for _, value in items]), sizes
 
 
 def literal(value: Any, dtype: str | None = None) -> Node:

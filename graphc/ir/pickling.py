@@ -206,9 +206,9 @@ def from_place(value: Any) -> Any:
         return value
     code = codes_within(value.outer, value.path)[value.number]
     cells = tuple(CellType(from_place(each)) for each in value.cells)
-    made = FunctionType(code, unwrapped(value.outer).__globals__, code.co_name, value.defaults, cells)
-    made.__qualname__ = value.path
-    return made
+    function = FunctionType(code, unwrapped(value.outer).__globals__, code.co_name, value.defaults, cells)
+    function.__qualname__ = value.path
+    return function
 
 
 def codes_within(outer: Any, path: str) -> list[CodeType]:

@@ -386,8 +386,8 @@ def unwritten(name: str, read: Callable[[Any], T]) -> T:
             f"{who} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(who, True)}"
         )
 
-    made: Any = property(read, write, doc=read.__doc__)
-    return made
+    property_: Any = property(read, write, doc=read.__doc__)
+    return property_
 
 
 WRITES = {

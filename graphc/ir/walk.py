@@ -217,11 +217,11 @@ def _carry(old: Node, new: Node) -> None:
 def with_tags(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
     """`outputs` with nodes replaced; rebuilt nodes keep the tags of the nodes they replace."""
     order = nodes_of(outputs)
-    made = dict(zip(order, substitute(order, replacements), strict=True))
-    for old, new in made.items():
+    replaced = dict(zip(order, substitute(order, replacements), strict=True))
+    for old, new in replaced.items():
         if new is not old and old not in replacements:
             _carry(old, new)
-    return [made[node] for node in outputs]
+    return [replaced[node] for node in outputs]
 
 
 def store_step_tags(loop: Node, results: Sequence[Node], body: Body) -> None:

@@ -90,8 +90,8 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
     graph, fired = rewrite_nodes(graph, passes, excluding)
     for name, change in ((ROLLED, roll_steps), (STORED, store_regions)):
         if name not in excluding:
-            graph, more = change(graph)
-            fired += more
+            graph, names = change(graph)
+            fired += names
     return graph, fired
 
 
@@ -105,31 +105,31 @@ def rewrite_nodes(
     early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
 
     def both(rewritten: Rewritten, bodies: Bodies) -> Rewritten:
-        graph, more = branches(rewritten[0], bodies)
-        return graph, rewritten[1] + more
+        graph, names = branches(rewritten[0], bodies)
+        return graph, rewritten[1] + names
 
     def before(graph: Graph, varying: Sequence[Node]) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, early, varying), before)
         if not loops_of(graph):
             return graph, fired
-        graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
-        return graph, fired + more
+        graph, names = rewrite_loops(graph, before, lambda name: name not in excluding)
+        return graph, fired + names
 
     def body(graph: Graph, varying: Sequence[Node]) -> Rewritten:
         graph, fired = after(graph, varying)
-        graph, more = store_regions(graph) if STORED not in excluding else (graph, [])
-        return graph, fired + more
+        graph, names = store_regions(graph) if STORED not in excluding else (graph, [])
+        return graph, fired + names
 
     def after(graph: Graph, varying: Sequence[Node]) -> Rewritten:
         graph, fired = both(apply_in_turn(graph, passes, varying), body)
         if not loops_of(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
-            graph, more = reclose(graph, "loop_operands", False)
-            fired += more
+            graph, names = reclose(graph, "loop_operands", False)
+            fired += names
         if "loop_bodies" not in excluding:
-            graph, more = rewrite_bodies(graph, body)
-            fired += more
+            graph, names = rewrite_bodies(graph, body)
+            fired += names
         return graph, fired
 
     graph, fired = before(graph, ())

@@ -303,9 +303,9 @@ def _cancel_factors(node: Node, uses: Uses) -> Node | None:
 
 def _split_factor(node: Node) -> tuple[Array, Node] | None:
     """(c, x) if the node is c * x for a number c, or a broadcast of that."""
-    found = constant_factor(node)
-    if found is not None or node.op.name not in BROADCASTS:
-        return found
+    factored = constant_factor(node)
+    if factored is not None or node.op.name not in BROADCASTS:
+        return factored
     inner = _split_factor(node.args[0])
     return None if inner is None else (inner[0], make(node.op, (inner[1], *node.args[1:]), node.attrs))
 

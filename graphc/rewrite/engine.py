@@ -279,54 +279,54 @@ def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
     return shuffled.args[0], tuple(axis for axis, source in enumerate(order) if source == "x")
 
 
-def matches(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
-    """All substitutions that extend `found` and make `pattern` equal to `node`."""
+def matches(pattern: Node, node: Node, match: Match) -> Iterator[Match]:
+    """All substitutions that extend `match` and make `pattern` equal to `node`."""
     if pattern.op is INPUT:
-        yield from _match_hole(pattern, node, found)
+        yield from _match_hole(pattern, node, match)
         return
-    if found.nodes.get(pattern) is node:
-        yield found
+    if match.nodes.get(pattern) is node:
+        yield match
         return
     number = scalar_constant(pattern)
     if number is not None:
         if is_number(node, float(number)):
-            yield found
+            yield match
         return
     spread = keeps_axes(pattern)
     if spread is not None:
         seen = keeps_axes(node)
-        if seen is not None and found.axes in (None, seen[1]):
-            yield from matches(spread[0], seen[0], Match(found.nodes, seen[1], node.type.shape))
+        if seen is not None and match.axes in (None, seen[1]):
+            yield from matches(spread[0], seen[0], Match(match.nodes, seen[1], node.type.shape))
         return
     if node.op is not pattern.op or len(node.args) != len(pattern.args):
         return
     if "axes" in pattern.attrs:
         axes, shape = node.attrs["axes"], node.args[0].type.shape
-        if found.axes not in (None, axes):
+        if match.axes not in (None, axes):
             return
     elif node.attrs != pattern.attrs:
         return
     else:
-        axes, shape = found.axes, found.shape
-    found = Match({**found.nodes, pattern: node}, axes, shape)
-    yield from _match_all(pattern.args, node.args, found)
+        axes, shape = match.axes, match.shape
+    match = Match({**match.nodes, pattern: node}, axes, shape)
+    yield from _match_all(pattern.args, node.args, match)
     if node.op.laws.commutative and node.args[0] is not node.args[1]:
-        yield from _match_all(pattern.args, node.args[::-1], found)
+        yield from _match_all(pattern.args, node.args[::-1], match)
 
 
-def _match_hole(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
-    bound = found.nodes.get(pattern)
+def _match_hole(pattern: Node, node: Node, match: Match) -> Iterator[Match]:
+    bound = match.nodes.get(pattern)
     if bound is node:
-        yield found
+        yield match
     elif bound is None and (pattern.type.dtype != "bool" or node.type.dtype == "bool"):
-        yield Match({**found.nodes, pattern: node}, found.axes, found.shape)
+        yield Match({**match.nodes, pattern: node}, match.axes, match.shape)
 
 
-def _match_all(patterns: Sequence[Node], nodes: Sequence[Node], found: Match) -> Iterator[Match]:
+def _match_all(patterns: Sequence[Node], nodes: Sequence[Node], match: Match) -> Iterator[Match]:
     if not patterns:
-        yield found
+        yield match
         return
-    for first in matches(patterns[0], nodes[0], found):
+    for first in matches(patterns[0], nodes[0], match):
         yield from _match_all(patterns[1:], nodes[1:], first)
 
 
@@ -389,11 +389,11 @@ def apply_in_turn(
     if guards is not None and not any(map(guards.of, graph.outputs)):
         guards = None
     for name, rules in passes:
-        after, more = _apply_rules(graph, rules, visit, guards)
-        if more:
+        after, names = _apply_rules(graph, rules, visit, guards)
+        if names:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
-            fired += more
+            fired += names
     return graph, fired
 
 
@@ -472,10 +472,10 @@ class VaryingGuards:
     def _varies(self, size: Size) -> bool:
         if isinstance(size, int):
             return False
-        found = self.of_sizes.get(size)
-        if found is None:
-            found = self.of_sizes[size] = not self.varying.isdisjoint(node_set([size]))
-        return found
+        varies = self.of_sizes.get(size)
+        if varies is None:
+            varies = self.of_sizes[size] = not self.varying.isdisjoint(node_set([size]))
+        return varies
 
 
 def _apply_rules(
@@ -578,13 +578,13 @@ class _Rewriter:
     def _fitting(self, node: Node) -> list[AnyRule]:
         """The rules that pass the quick pre-check, memoised."""
         key = (node.op.name, *[arg.op.name for arg in node.args])
-        found = self.fitting.get(key)
-        if found is None:
-            own = self.of_op.get(key[0])
-            if own is None:
-                own = self.of_op[key[0]] = [item for item in self.rules if _is_for(item, key[0])]
-            found = self.fitting[key] = [item for item in own if item.fits(key[1:])]
-        return found
+        fitting = self.fitting.get(key)
+        if fitting is None:
+            of_op = self.of_op.get(key[0])
+            if of_op is None:
+                of_op = self.of_op[key[0]] = [item for item in self.rules if _is_for(item, key[0])]
+            fitting = self.fitting[key] = [item for item in of_op if item.fits(key[1:])]
+        return fitting
 
     def _inherit(self, node: Node, after: Node) -> Node:
         """`after`, with the uses of `node`; a new node also gets its name and user line."""

@@ -115,13 +115,13 @@ class Tokens:
         self.known: dict[Node, int] = {}
 
     def of(self, node: Node) -> int:
-        found = self.known.get(node)
-        if found is None:
+        number = self.known.get(node)
+        if number is None:
             shape = tuple([size if isinstance(size, int) else (id(size),) for size in node.type.shape])
             attrs = tuple(sorted(node.attrs.items(), key=lambda item: item[0]))
             key = (node.op.name, attrs, node.type.dtype, shape, len(node.args))
-            found = self.known[node] = self.numbers.setdefault(key, len(self.numbers))
-        return found
+            number = self.known[node] = self.numbers.setdefault(key, len(self.numbers))
+        return number
 
     def text(self, order: Sequence[Node]) -> Text:
         place = {node: number for number, node in enumerate(order)}
@@ -160,23 +160,23 @@ def first_clock(text: Text, start: int, known: Sequence[Run]) -> Run | None:
 
 def needed(roots: Iterable[Node]) -> list[Node]:
     """The nodes that `roots` depend on, except leaves, in topological order; those of the first root come first."""
-    found: dict[Node, bool] = {}
+    is_done: dict[Node, bool] = {}
     order: list[Node] = []
     for root in roots:
         pending = [root]
         while pending:
             node = pending.pop()
-            if found.get(node):
+            if is_done.get(node):
                 continue
-            if node in found:  # its arguments are there
-                found[node] = True
+            if node in is_done:  # its arguments are there
+                is_done[node] = True
                 order.append(node)
             elif node.args:
-                found[node] = False
+                is_done[node] = False
                 pending.append(node)
-                pending += [arg for arg in reversed(node.args) if arg not in found]
+                pending += [arg for arg in reversed(node.args) if arg not in is_done]
             elif node.op not in LEAVES:
-                found[node] = True
+                is_done[node] = True
                 order.append(node)
     return order
 
@@ -236,35 +236,35 @@ def step_after(text: Text, roles: Roles, steps: Steps) -> list[Node] | None:
 def step_before(text: Text, roles: Roles, steps: Steps) -> list[Node] | None:
     """The nodes of one more step before the first, reconstructed from the arguments of the first steps; None if there
     is none."""
-    found: dict[int, Node] = {}
+    known: dict[int, Node] = {}
     for row, here in enumerate(roles):
         for number, role in enumerate(here):
             if role.kind == "before":
                 arg = steps[role.distance - 1][row].args[number]
-                if found.setdefault(role.row, arg) is not arg:
+                if known.setdefault(role.row, arg) is not arg:
                     return None
     for row in reversed(range(len(roles))):
-        node, like = found.get(row), steps[0][row]
+        node, like = known.get(row), steps[0][row]
         if node is None:
             continue
         if node.op is not like.op or node.attrs != like.attrs or len(node.args) != len(like.args):
             return None
         for role, arg in zip(roles[row], node.args, strict=True):
-            if role.kind == "own" and found.setdefault(role.row, arg) is not arg:
+            if role.kind == "own" and known.setdefault(role.row, arg) is not arg:
                 return None
-    return completed(text, roles, found, {}, steps[1], steps[0])
+    return completed(text, roles, known, {}, steps[1], steps[0])
 
 
 def completed(
     text: Text,
     roles: Roles,
-    found: Mapping[int, Node],
+    known: Mapping[int, Node],
     before: Mapping[tuple[int, int], Node],
-    one: Sequence[Node],
+    step: Sequence[Node],
     other: Sequence[Node],
 ) -> list[Node] | None:
-    """The nodes of the next step after `one` and `other` in either direction, looked up by their arguments (nodes are
-    interned). found: nodes known already, by row. before: arguments from earlier steps. None if such a step does not
+    """The nodes of the next step after `step` and `other` in either direction, looked up by their arguments (nodes are
+    interned). known: nodes known already, by row. before: arguments from earlier steps. None if such a step does not
     exist."""
     nodes: list[Node] = []
     for row, here in enumerate(roles):
@@ -273,28 +273,28 @@ def completed(
             if role.kind == "own":
                 arg: Node | None = nodes[role.row]
             elif role.kind == "before":
-                arg = before.get((row, number), found[row].args[number] if row in found else None)
+                arg = before.get((row, number), known[row].args[number] if row in known else None)
             else:
-                arg = beyond(text, one[row].args[number], other[row].args[number])
+                arg = beyond(text, step[row].args[number], other[row].args[number])
             if arg is None:
                 return None
             args.append(arg)
         node = find_node(other[row].op, args, other[row].attrs)
-        if node is None or node not in text.place or found.get(row, node) is not node:
+        if node is None or node not in text.place or known.get(row, node) is not node:
             return None
         nodes.append(node)
     return nodes
 
 
-def beyond(text: Text, one: Node, other: Node) -> Node | None:
+def beyond(text: Text, arg: Node, other: Node) -> Node | None:
     """The argument that continues the progression of two neighbouring steps; None if there is none."""
-    if one is other:
-        return one
-    if one.op is CONSTANT and other.op is CONSTANT and one.type.dtype == other.type.dtype == "int64" and not one.ndim:
-        return literal(2 * int(other.attrs["value"].value) - int(one.attrs["value"].value))
-    if one in text.place and other in text.place:
-        place = 2 * text.place[other] - text.place[one]
-        if 0 <= place < len(text.order) and text.tokens[place] == text.tokens[text.place[one]]:
+    if arg is other:
+        return arg
+    if arg.op is CONSTANT and other.op is CONSTANT and arg.type.dtype == other.type.dtype == "int64" and not arg.ndim:
+        return literal(2 * int(other.attrs["value"].value) - int(arg.attrs["value"].value))
+    if arg in text.place and other in text.place:
+        place = 2 * text.place[other] - text.place[arg]
+        if 0 <= place < len(text.order) and text.tokens[place] == text.tokens[text.place[arg]]:
             return text.order[place]
     return None
 
@@ -418,9 +418,9 @@ class Finder:
     def column(self, value: Arguments, middle: int) -> Column | None:
         """The column of an argument: constants, or an arithmetic progression of the steps of another run; None if it is
         neither."""
-        one, other = value.node(middle), value.node(middle + 1)
-        if one.op is CONSTANT and other.op is CONSTANT:
-            return Column(value, one)
+        first, other = value.node(middle), value.node(middle + 1)
+        if first.op is CONSTANT and other.op is CONSTANT:
+            return Column(value, first)
         places = value.place(middle), value.place(middle + 1)
         run = self.step_of.get(places[0])
         if run is None or run is not self.step_of.get(places[1]):
@@ -428,14 +428,14 @@ class Finder:
         (step, row), (after, same) = map(run.found_at, places)
         if row != same or after == step:
             return None
-        return Column(value, one, run, row, step - middle * (after - step), after - step)
+        return Column(value, first, run, row, step - middle * (after - step), after - step)
 
 
 def initial_types_match(text: Text, run: Run, row: int, number: int, role: Role) -> bool:
     """True if the initial values of a state have the type of the value that a step makes."""
-    kind = text.order[run.at(0, role.row)].type
+    wanted = text.order[run.at(0, role.row)].type
     begins = [text.order[run.at(step, row)].args[number].type for step in range(role.distance)]
-    return all((each.dtype, each.shape) == (kind.dtype, kind.shape) for each in begins)
+    return all((each.dtype, each.shape) == (wanted.dtype, wanted.shape) for each in begins)
 
 
 @record(eq=False)

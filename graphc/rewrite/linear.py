@@ -189,12 +189,12 @@ def _factor_out(node: Node, uses: Uses) -> Node | None:
         return None
     a, b = node.args
     for operand in (a, b):
-        found = constant_factor(operand)
-        if found is None or uses(operand) > 1 or not np.isfinite(found[0]) or found[0] == 0:
+        factored = constant_factor(operand)
+        if factored is None or uses(operand) > 1 or not np.isfinite(factored[0]) or factored[0] == 0:
             continue
-        if is_in_memory(found[1]):
-            product = matmul(found[1], b) if operand is a else matmul(a, found[1])
-            return scaled(found[0], product)
+        if is_in_memory(factored[1]):
+            product = matmul(factored[1], b) if operand is a else matmul(a, factored[1])
+            return scaled(factored[0], product)
     return None
 
 
@@ -210,8 +210,8 @@ def _product_of_rows(node: Node, uses: Uses) -> Node | None:
         source = operand.args[0]
         if not source.broadcastable[axis] or operand.broadcastable[axis]:
             continue
-        one = [1 if n == axis else size for n, size in enumerate(operand.type.shape)]
-        vector = drop(broadcast_to(source, one), (axis,))
+        row_shape = [1 if n == axis else size for n, size in enumerate(operand.type.shape)]
+        vector = drop(broadcast_to(source, row_shape), (axis,))
         product = matmul(vector, b) if axis == 0 else matmul(a, vector)
         return broadcast_to(expand(product, (axis,)), node.type.shape)
     return None
@@ -402,16 +402,16 @@ def _exchange(node: Node, uses: Uses) -> Node | None:
 def _reordered(order: Sequence[Node], axes: tuple[int, ...]) -> Node:
     """The last node of an elementwise expression, with its axes in another order; leaves that are dimshuffled into the
     old one are what they are made of."""
-    found: dict[Node, Node] = {}
+    reordered: dict[Node, Node] = {}
     for each in order:
         if is_elementwise(each):
-            found[each] = make(each.op, [found[arg] for arg in each.args], each.attrs)
+            reordered[each] = make(each.op, [reordered[arg] for arg in each.args], each.attrs)
         elif each.op.name == "broadcast_to":
             shape = [each.type.shape[axis] for axis in axes]
-            found[each] = broadcast_to(dimshuffle(each.args[0], axes), shape)
+            reordered[each] = broadcast_to(dimshuffle(each.args[0], axes), shape)
         else:
-            found[each] = dimshuffle(each, axes)
-    return found[order[-1]]
+            reordered[each] = dimshuffle(each, axes)
+    return reordered[order[-1]]
 
 
 # --- reductions down columns ------------------------------------------------------------------------------------------

@@ -66,11 +66,11 @@ def move_expensive_rows(loop: open_loops.OpenLoop, around: open_loops.LoopContex
         return False
     order = loop.order()
     varying = loop.varying(order)
-    found: dict[Node, Node] = {}
+    moved: dict[Node, Node] = {}
     kept: set[Node] = set()
     for stand_in, output in list(loop.rows.items()):
-        given = {node for node in loop.rows.values() if node is not output and not node.ndim}
-        ends = {*given, *loop.elements}
+        scalars = {node for node in loop.rows.values() if node is not output and not node.ndim}
+        ends = {*scalars, *loop.elements}
         able = _made_of(ends, order, varying)
         if output in kept or output not in able or output in loop.elements or output in loop.after.values():
             continue
@@ -78,13 +78,13 @@ def move_expensive_rows(loop: open_loops.OpenLoop, around: open_loops.LoopContex
         others = nodes_since([node for node in loop.results if node is not output], loop.since)
         if sum(node.op.cost for node in set(work).difference(others)) < WORTH:
             continue
-        needed = {arg for node in work for arg in node.args if arg in given}
+        needed = {arg for node in work for arg in node.args if arg in scalars}
         kept |= needed
         rows = {node: partial(loop.rows_of, node) for node in needed}
-        found[stand_in] = open_loops.fitted(open_loops.lifted(loop, [output], varying, rows)[0], stand_in.type)
+        moved[stand_in] = open_loops.fitted(open_loops.lifted(loop, [output], varying, rows)[0], stand_in.type)
         del loop.rows[stand_in]
-    loop.replace_results(found)
-    return bool(found)
+    loop.replace_results(moved)
+    return bool(moved)
 
 
 def sum_expensive_terms(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
@@ -94,14 +94,14 @@ def sum_expensive_terms(loop: open_loops.OpenLoop, around: open_loops.LoopContex
     is_again = any(is_recomputed(node) or node.op.name == "computed_after" for node in order)
     if not loop.is_whole or is_again:  # which is there so that not all steps are kept
         return False
-    varying, uses, found = loop.varying(order), open_loops.uses_of(loop, order), dict[Node, Node]()
-    given = {node for node in (*loop.after.values(), *loop.rows.values()) if not node.ndim}
-    ends = {*given, *loop.elements}
+    varying, uses, moved = loop.varying(order), open_loops.uses_of(loop, order), dict[Node, Node]()
+    scalars = {node for node in (*loop.after.values(), *loop.rows.values()) if not node.ndim}
+    ends = {*scalars, *loop.elements}
     able = _made_of(ends, order, varying)
     for stand_in, state in loop.last.items():
         terms = [] if state.ndim else terms_of(loop, state, uses)
         work = {node for term in terms for node in _work(term, able, ends)} if able.issuperset(terms) else set()
-        needed = given.intersection(terms) | {arg for node in work for arg in node.args if arg in given}
+        needed = scalars.intersection(terms) | {arg for node in work for arg in node.args if arg in scalars}
         stored = len(needed.difference(loop.rows.values()))
         least = WORTH * (1 + stored)
         if stored > len(loop.elements) or sum(node.op.cost for node in work) < least:
@@ -111,20 +111,20 @@ def sum_expensive_terms(loop: open_loops.OpenLoop, around: open_loops.LoopContex
             continue
         rows = {node: partial(loop.rows_of, node) for node in needed}
         total = reduce(partial(elementwise, "add"), open_loops.lifted(loop, terms, varying, rows))
-        found[stand_in] = open_loops.fitted(plus(loop.states[state], [reduce_sum(total, (0,))]), stand_in.type)
-    loop.replace_results(found)
-    return bool(found)
+        moved[stand_in] = open_loops.fitted(plus(loop.states[state], [reduce_sum(total, (0,))]), stand_in.type)
+    loop.replace_results(moved)
+    return bool(moved)
 
 
-def _made_of(given: Iterable[Node], order: Iterable[Node], varying: Collection[Node]) -> set[Node]:
-    """The scalars of a step that depend on it only through `given`, by elementwise ops."""
-    found = {node for node in given if not node.ndim}
+def _made_of(roots: Iterable[Node], order: Iterable[Node], varying: Collection[Node]) -> set[Node]:
+    """The scalars of a step that depend on it only through `roots`, by elementwise ops."""
+    scalars = {node for node in roots if not node.ndim}
     for node in order:
-        if node in varying and node not in found and not node.ndim and node.args and is_elementwise(node):
+        if node in varying and node not in scalars and not node.ndim and node.args and is_elementwise(node):
             moved = [arg for arg in node.args if arg in varying]
-            if found.issuperset(moved):
-                found.add(node)
-    return found
+            if scalars.issuperset(moved):
+                scalars.add(node)
+    return scalars
 
 
 def _work(root: Node, able: Collection[Node], ends: Collection[Node]) -> list[Node]:
@@ -277,17 +277,17 @@ EXPENSIVE = 10.0
 
 def _fix_states(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
     """A state that no step changes becomes a constant."""
-    found = {
+    fixed = {
         state: initial for state, initial in loop.states.items() if open_loops.unbroadcast(loop.after[state]) is state
     }
-    for state in found:
+    for state in fixed:
         del loop.states[state]
         del loop.after[state]
-    loop.replace(found)
-    ends = {stand_in: found[state] for stand_in, state in loop.last.items() if state in found}
-    loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in found}
+    loop.replace(fixed)
+    ends = {stand_in: fixed[state] for stand_in, state in loop.last.items() if state in fixed}
+    loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in fixed}
     open_loops.replace_outputs(loop, ends)
-    return bool(found)
+    return bool(fixed)
 
 
 def _count_states(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> bool:
@@ -301,15 +301,15 @@ def _count_states(loop: open_loops.OpenLoop, around: open_loops.LoopContext) -> 
     count, number = as_size_node(loop.count), loop.element_of(iota(loop.count))
     if loop.reverse:
         number = elementwise("sub", as_size_node(sizes.add(loop.count, -1)), number)
-    found: dict[Node, Node] = {}
+    counted: dict[Node, Node] = {}
     for state, step in steps.items():
         initial = loop.states.pop(state)
         del loop.after[state]
-        found[state] = _affine_state(initial, step, number)
+        counted[state] = _affine_state(initial, step, number)
         ends = {stand_in: _affine_state(initial, step, count) for stand_in, own in loop.last.items() if own is state}
         loop.last = {stand_in: own for stand_in, own in loop.last.items() if own is not state}
         open_loops.replace_outputs(loop, ends)
-    loop.replace(found)
+    loop.replace(counted)
     return True
 
 
@@ -338,14 +338,14 @@ def _move_rows_outside(loop: open_loops.OpenLoop, around: open_loops.LoopContext
         order = loop.order()
         varying, uses = loop.varying(order), open_loops.uses_of(loop, order)
         able = open_loops.liftable(loop.elements, order, varying)
-        found: dict[Node, Node] = {}
+        moved: dict[Node, Node] = {}
         for stand_in, output in loop.rows.items():
             alone = uses[output] == sum(each is output for each in loop.results) or output in loop.elements
             if output not in varying or (output in able and alone):
-                found[stand_in] = open_loops.lifted(loop, [output], varying)[0]
-        if not found:
+                moved[stand_in] = open_loops.lifted(loop, [output], varying)[0]
+        if not moved:
             break
-        open_loops.replace_outputs(loop, found)
+        open_loops.replace_outputs(loop, moved)
         changed = True
     return changed
 
@@ -366,9 +366,9 @@ def sink_elementwise(loop: open_loops.OpenLoop, around: open_loops.LoopContext) 
         if same is not None:
             known[element] = same
             continue
-        own = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
+        safe = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
         expensive = sequence.op.cost > EXPENSIVE and not element.ndim
-        if not own or expensive or not (is_elementwise(sequence) or open_loops.unbroadcast(sequence) is not sequence):
+        if not safe or expensive or not (is_elementwise(sequence) or open_loops.unbroadcast(sequence) is not sequence):
             continue
         sunk.add(sequence)
         before = set(loop.elements)
@@ -448,8 +448,8 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
     fired: list[RuleUse] = []
     for name, stage in stages:
         if not name or is_on(name):
-            graph, more = stage(graph)
-            fired += more
+            graph, names = stage(graph)
+            fired += names
     return graph, fired
 
 
@@ -533,11 +533,11 @@ def with_bodies(node: Node, bodies: Bodies, fired: list[RuleUse]) -> Node:
     attrs = dict(node.attrs)
     for name, body in node.attrs.items():
         if isinstance(body, Body):
-            after, more = bodies(Graph(body.params, body.results), _varying(node) if node.op is SCAN else ())
-            if more:
+            after, names = bodies(Graph(body.params, body.results), _varying(node) if node.op is SCAN else ())
+            if names:
                 checks = None if node.op is SCAN else guards_of(body) if body.checks is None else body.checks
                 attrs[name] = make_body(body.params, after.outputs, checks)
-                fired += more
+                fired += names
     return renamed(make(node.op, node.args, attrs), node)
 
 
@@ -614,11 +614,11 @@ def _needs(graph: Graph, loops: Sequence[Node]) -> dict[Node, set[Node]]:
 def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
     """Update `needs` after a merge: what depends on one of the two depends on both and their dependencies."""
     together = needs[one] | needs[other]
-    for node, found in needs.items():
+    for node, needed in needs.items():
         if node is one or node is other:
-            found |= together
-        elif one in found or other in found:
-            found |= {one, other, *together}
+            needed |= together
+        elif one in needed or other in needed:
+            needed |= {one, other, *together}
 
 
 def _may_merge(one: Node, other: Node, needs: Mapping[Node, set[Node]]) -> bool:

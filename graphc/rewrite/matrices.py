@@ -101,16 +101,16 @@ def _of_sum(node: Node, depth: int) -> Shape:
 
 def _of_elementwise_product(node: Node, depth: int) -> Shape:
     """Zeros stay zeros, except times NaN or infinity, where a solve returns NaN anyway."""
-    found = [shape_of(arg, depth) for arg in node.args]
-    kinds = {kind for kind in found if kind not in ("", "orthogonal")}
+    structures = [shape_of(arg, depth) for arg in node.args]
+    kinds = {kind for kind in structures if kind not in ("", "orthogonal")}
     if "diagonal" in kinds or kinds == {"lower", "upper"}:
         return "diagonal"
     return kinds.pop() if kinds else ""
 
 
 def _of_quotient(node: Node, depth: int) -> Shape:
-    found = shape_of(node.args[0], depth)
-    return found if found != "orthogonal" else ""
+    structure = shape_of(node.args[0], depth)
+    return structure if structure != "orthogonal" else ""
 
 
 def _of_operand(node: Node, depth: int) -> Shape:
@@ -149,11 +149,11 @@ def _of_choice(node: Node, depth: int) -> Shape:
     condition, kept, other = node.args
     if not _is_zero(other):
         return ""
-    found = _of_mask(condition)
+    of_mask = _of_mask(condition)
     inner = shape_of(kept, depth)
-    if found and inner:
-        return "diagonal" if {found, inner} == {"lower", "upper"} or "diagonal" in (found, inner) else found
-    return found
+    if of_mask and inner:
+        return "diagonal" if {of_mask, inner} == {"lower", "upper"} or "diagonal" in (of_mask, inner) else of_mask
+    return of_mask
 
 
 def _of_cast(node: Node, depth: int) -> Shape:
@@ -260,23 +260,23 @@ _SHAPES: dict[str, Callable[[Node, int], Shape]] = {
 
 def _inverse_of(node: Node) -> tuple[Node, bool] | None:
     """(inverse node, is transposed) if the node is an inverse or its transpose; else None."""
-    found = _base(node)
-    return (found, found is not node) if found.op.name == "inverse" else None
+    base = _base(node)
+    return (base, base is not node) if base.op.name == "inverse" else None
 
 
 def _without_inverse(node: Node, uses: Uses) -> Node | None:
     """a^-1 b becomes solve(a, b); b a^-1 becomes the transpose of solve(a', b')."""
     left, right = node.args
-    found = _inverse_of(left) if left.ndim > 1 else None
-    if found is not None:
-        of, turned = found
+    inverse = _inverse_of(left) if left.ndim > 1 else None
+    if inverse is not None:
+        of, turned = inverse
         b = right if right.ndim > 1 else expand(right, (1,))
         solution = solve(of.args[0], b, transposed=turned, on_error=of.attrs["on_error"])
         return solution if right.ndim > 1 else drop(solution, (1,))
-    found = _inverse_of(right) if right.ndim > 1 else None
-    if found is None:
+    inverse = _inverse_of(right) if right.ndim > 1 else None
+    if inverse is None:
         return None
-    of, turned = found
+    of, turned = inverse
     b = transpose(left) if left.ndim > 1 else expand(left, (1,))
     solution = solve(of.args[0], b, transposed=not turned, on_error=of.attrs["on_error"])
     return transpose(solution) if left.ndim > 1 else drop(solution, (1,))
@@ -291,8 +291,8 @@ def diagonal_of(a: Node) -> Node:
     if a.ndim == 2:
         return gather(a, (count, count), 0)
     moved = dimshuffle(a, (a.ndim - 2, a.ndim - 1, *range(a.ndim - 2)))
-    found = gather(moved, (count, count), 0)
-    return dimshuffle(found, (*range(1, found.ndim), 0))
+    diagonal = gather(moved, (count, count), 0)
+    return dimshuffle(diagonal, (*range(1, diagonal.ndim), 0))
 
 
 def _structured_solve(node: Node, uses: Uses) -> Node | None:
@@ -304,25 +304,25 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
     before = untransposed(a)
     if before is not None:  # as the other system, so that both have one factorisation
         return solve(before, b, transposed=not attrs["transposed"], on_error=attrs["on_error"])
-    found = shape_of(a)
-    if found == "orthogonal":
+    structure = shape_of(a)
+    if structure == "orthogonal":
         return matmul(a if attrs["transposed"] else transpose(a), b)
-    if found == "diagonal":
+    if structure == "diagonal":
         rows = expand(b, (b.ndim - 1,))
-        one = expand(diagonal_of(a), (a.ndim - 1, a.ndim))
-        return drop(factor.triangular_solve(one, rows, on_error=attrs["on_error"]), (b.ndim - 1,))
-    if not found:
+        diagonal_system = expand(diagonal_of(a), (a.ndim - 1, a.ndim))
+        return drop(factor.triangular_solve(diagonal_system, rows, on_error=attrs["on_error"]), (b.ndim - 1,))
+    if not structure:
         return None
     return factor.triangular_solve(
-        a, b, lower=found == "lower", transposed=attrs["transposed"], on_error=attrs["on_error"]
+        a, b, lower=structure == "lower", transposed=attrs["transposed"], on_error=attrs["on_error"]
     )
 
 
 def identity(a: Node) -> Node:
     """Identity matrices of the sizes of `a`."""
     count = iota(a.type.shape[-1])
-    one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.type.dtype})
-    return broadcast_to(expand(one, range(a.ndim - 2)), a.type.shape)
+    eye = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.type.dtype})
+    return broadcast_to(expand(eye, range(a.ndim - 2)), a.type.shape)
 
 
 def _structured_inverse(node: Node, uses: Uses) -> Node | None:
@@ -363,8 +363,8 @@ def _structured_determinant(node: Node, uses: Uses) -> Node | None:
     before = untransposed(a)
     if before is not None:
         return make(node.op, (before,))
-    found = shape_of(a)
-    if found in ("lower", "upper", "diagonal"):
+    structure = shape_of(a)
+    if structure in ("lower", "upper", "diagonal"):
         return OF_DIAGONAL[name](diagonal_of(a))
     if a.op.name != "matmul" or min(arg.ndim for arg in a.args) < 2 or not any(map(is_square, a.args)):
         return None
@@ -440,8 +440,8 @@ def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
     (a,), name = node.args, node.op.name
     packed, _, pivots = factor.lu(a)
     diagonal = diagonal_of(packed)
-    found = OF_DIAGONAL[name](diagonal)
-    return found if name == "logabsdet" else found * _permutation_sign(pivots, a.type.dtype)
+    determinant = OF_DIAGONAL[name](diagonal)
+    return determinant if name == "logabsdet" else determinant * _permutation_sign(pivots, a.type.dtype)
 
 
 def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
@@ -527,16 +527,16 @@ def _of_elements(node: Node, axes: tuple[int, int], depth: int) -> int:
     name, args = node.op.name, node.args
     if len(args) == 2 and name in ("sub", *COMMUTATIVE) and are_exchanged(args[0], args[1], axes, depth):
         return -1 if name == "sub" else 1
-    found = [_parity(arg, axes, depth) for arg in args]
-    if 0 in found:
+    parities = [_parity(arg, axes, depth) for arg in args]
+    if 0 in parities:
         return 0
     value = scalar_constant(args[1]) if name == "pow" else None
     is_even = name in EVEN or (value is not None and float(value) % 2 == 0)
-    if is_even or all(each == 1 for each in found):
+    if is_even or all(each == 1 for each in parities):
         return 1
-    if name in ODD or (name in ("add", "sub") and found == [-1, -1]):
+    if name in ODD or (name in ("add", "sub") and parities == [-1, -1]):
         return -1
-    return found[0] * found[1] if name in SIGNED else 0
+    return parities[0] * parities[1] if name in SIGNED else 0
 
 
 def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) -> bool:
@@ -584,15 +584,15 @@ def declared_positive(nodes: Sequence[Node]) -> dict[Node, Declared]:
     for node in nodes:
         if node.op.name == "cholesky" or (node.op.name == "solve" and node.attrs["structure"] == "positive"):
             sources.setdefault(_base(node.args[0]), []).append(node)
-    found: dict[Node, Declared] = {}
+    declared: dict[Node, Declared] = {}
     for matrix, named in sources.items():
         factors = [node for node in named if node.op.name == "cholesky"]
         if len(factors) == len(named) and not is_symmetric(matrix):
             continue
         operand = (factors or named)[0].args[0]
         strict = any(node.attrs[ON_ERROR] == "raise" for node in named)
-        found[matrix] = Declared(operand, "raise" if strict else "nan")
-    return found
+        declared[matrix] = Declared(operand, "raise" if strict else "nan")
+    return declared
 
 
 def _shared_factor(known: dict[Node, Declared], node: Node, uses: Uses) -> Node | None:
@@ -610,10 +610,10 @@ def _shared_factor(known: dict[Node, Declared], node: Node, uses: Uses) -> Node 
     name = "det" if node.op.name == "cofactors" else node.op.name
     lower = factor.cholesky(said.operand, said.on_error)
     diagonal = OF_DIAGONAL[name](diagonal_of(lower))
-    found = elementwise("add" if name == "logabsdet" else "mul", diagonal, diagonal)
+    squared = elementwise("add" if name == "logabsdet" else "mul", diagonal, diagonal)
     if node.op.name != "cofactors":
-        return found
-    return factor.inverse_of_factor(lower) * expand(found, (found.ndim, found.ndim + 1))
+        return squared
+    return factor.inverse_of_factor(lower) * expand(squared, (squared.ndim, squared.ndim + 1))
 
 
 SHARED: tuple[AnyRule, ...] = (

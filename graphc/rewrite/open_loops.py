@@ -82,8 +82,8 @@ class OpenLoop:
 
     def keeps_sizes(self, node: Node) -> bool:
         """True if the sizes of a node are loop-invariant, as they must be to be stacked."""
-        own = [size for size in node.type.shape if isinstance(size, Node)]
-        return {*self.elements, *self.states}.isdisjoint(nodes_since(own, self.since))
+        sizes = [size for size in node.type.shape if isinstance(size, Node)]
+        return {*self.elements, *self.states}.isdisjoint(nodes_since(sizes, self.since))
 
     def replace(self, known: Mapping[Node, Node]) -> None:
         """Replace nodes of the step."""
@@ -111,8 +111,8 @@ class OpenLoop:
 
     def element_of(self, sequence: Node) -> Node:
         """The element variable of a sequence, made if necessary."""
-        for element, own in self.elements.items():
-            if own is sequence:
+        for element, source in self.elements.items():
+            if source is sequence:
                 return element
         element = variable(sequence.type.dtype, sequence.type.shape[1:])
         self.elements[element] = sequence
@@ -241,9 +241,9 @@ def prune(loop: OpenLoop) -> None:
     loop.after = {state: loop.after[state] for state in loop.states}
 
 
-def fitted(node: Node, kind: Type) -> Node:
-    """`node` with the sizes that are numbers in `kind`; they are the ones it has at run time."""
-    pairs = list(zip(node.type.shape, kind.shape, strict=True))
+def fitted(node: Node, type: Type) -> Node:
+    """`node` with the sizes that are numbers in `type`; they are the ones it has at run time."""
+    pairs = list(zip(node.type.shape, type.shape, strict=True))
     if all(isinstance(old, int) or not isinstance(new, int) for old, new in pairs):
         return node
     return broadcast_to(node, [new if isinstance(new, int) else old for old, new in pairs])
@@ -263,17 +263,17 @@ def unbroadcast(node: Node) -> Node:
 # --- lifting: a node for all steps at once ----------------------------------------------------------------------------
 
 
-def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
-    """The loop-varying nodes that depend on the step only through `given`, by elementwise ops and views; with
+def liftable(roots: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
+    """The loop-varying nodes that depend on the step only through `roots`, by elementwise ops and views; with
     `products`, also by products with a loop-invariant matrix and reductions between them. These can be computed for all
     steps at once."""
-    found = set(given)
+    liftable = set(roots)
     for node in order:
-        if node in varying and node not in found and node.args:
+        if node in varying and node not in liftable and node.args:
             moved = [arg for arg in node.args if arg in varying]
-            if found.issuperset(moved) and (_is_plain(node, varying) or (products and _is_summed(node, varying))):
-                found.add(node)
-    return found
+            if liftable.issuperset(moved) and (_is_plain(node, varying) or (products and _is_summed(node, varying))):
+                liftable.add(node)
+    return liftable
 
 
 _MOVING = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
@@ -398,14 +398,14 @@ Change: TypeAlias = Callable[[OpenLoop, LoopContext], bool]
 
 def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
     """The number of uses of each node in a step, as an argument and as a result."""
-    found = Counter(loop.results)
+    uses = Counter(loop.results)
     for node in order:
-        found.update(node.args)
-    return found
+        uses.update(node.args)
+    return uses
 
 
-def replace_outputs(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
+def replace_outputs(loop: OpenLoop, outputs: Mapping[Node, Node]) -> None:
     """Replace outputs of a loop by nodes computed outside, and remove them from the loop."""
-    for stand_in in found:
+    for stand_in in outputs:
         loop.rows.pop(stand_in, None)
-    loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})
+    loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in outputs.items()})

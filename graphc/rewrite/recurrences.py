@@ -140,16 +140,16 @@ def terms_of(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node
 
 def _factors(term: Node, varying: set[Node]) -> Factors | None:
     """The factors of a term that is a product of two loop-varying nodes; None otherwise."""
-    found = None
+    factors = None
     match term.op.name, [unbroadcast(arg) for arg in term.args]:
         case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
-            found = Factors(b, a)
+            factors = Factors(b, a)
         case "matmul", [a, b] if a.ndim == 2 and b.ndim <= 2:
             inner = untransposed(a)
-            found = Factors(a, b, turned=True) if inner is None else Factors(unbroadcast(inner), b)
+            factors = Factors(a, b, turned=True) if inner is None else Factors(unbroadcast(inner), b)
         case "mul", [a, b]:
-            found = _outer(a, b) or _outer(b, a)
-    return found if found is not None and found.left in varying and found.right in varying else None
+            factors = _outer(a, b) or _outer(b, a)
+    return factors if factors is not None and factors.left in varying and factors.right in varying else None
 
 
 def _outer(a: Node, b: Node) -> Factors | None:
@@ -215,11 +215,11 @@ def project_rows(loop: OpenLoop, around: LoopContext) -> bool:
     for stand_in, output in loop.rows.items():
         if output in able and output not in core:
             tail = toposort([output], lambda node: () if node in core or node not in varying else node.args)
-            own = [node for node in tail if node in varying and node not in core and is_batch(node, varying)]
+            batches = [node for node in tail if node in varying and node not in core and is_batch(node, varying)]
             from_ = [node for node in tail if node in core]
-            more = [end for end in from_ if end not in stored]
-            if (own or not loop.states) and len(more) <= 1 and all(map(loop.keeps_sizes, more)):
-                products[stand_in], ends[stand_in] = own, from_
+            unstored = [end for end in from_ if end not in stored]
+            if (batches or not loop.states) and len(unstored) <= 1 and all(map(loop.keeps_sizes, unstored)):
+                products[stand_in], ends[stand_in] = batches, from_
     while True:  # what the outputs need that stay is not computed twice
         staying = [output for stand_in, output in loop.rows.items() if stand_in not in products]
         needed = set(nodes_since(staying, loop.since))
@@ -227,12 +227,12 @@ def project_rows(loop: OpenLoop, around: LoopContext) -> bool:
         if len(kept) == len(products):
             break
         products = kept
-    found: dict[Node, Node] = {}
+    projected: dict[Node, Node] = {}
     for stand_in in products:
-        given = {end: partial(loop.rows_of, end) for end in ends[stand_in]}
-        found[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, given)[0]
-    replace_outputs(loop, found)
-    return bool(found)
+        stacked = {end: partial(loop.rows_of, end) for end in ends[stand_in]}
+        projected[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, stacked)[0]
+    replace_outputs(loop, projected)
+    return bool(projected)
 
 
 # --- recurrences ------------------------------------------------------------------------------------------------------
@@ -250,33 +250,33 @@ def as_recurrences(loop: OpenLoop, around: LoopContext) -> bool:
         return False
     order = loop.order()
     varying = loop.varying(order)
-    given: dict[Node, Callable[[], Node]] = {}
-    found: dict[Node, Recurrence] = {}
-    while len(found) < len(loop.states):
-        able = liftable([*loop.elements, *given], order, varying)
-        left = [state for state in loop.states if state not in found]
-        more = {state: each for state in left if (each := _recurrence(loop, state, varying, able, given)) is not None}
-        if not more:
+    stacked: dict[Node, Callable[[], Node]] = {}
+    recurrences: dict[Node, Recurrence] = {}
+    while len(recurrences) < len(loop.states):
+        able = liftable([*loop.elements, *stacked], order, varying)
+        left = [state for state in loop.states if state not in recurrences]
+        new = {state: each for state in left if (each := _recurrence(loop, state, varying, able, stacked)) is not None}
+        if not new:
             return False
-        found |= more
-        for state, each in more.items():
-            given |= {each.node: each.rows, state: partial(_values_before, loop, state, varying, each, given)}
+        recurrences |= new
+        for state, each in new.items():
+            stacked |= {each.node: each.rows, state: partial(_values_before, loop, state, varying, each, stacked)}
     if not rows and not all(
-        _is_added_up(loop, state, each) for state, each in found.items() if each.factor is not None
+        _is_added_up(loop, state, each) for state, each in recurrences.items() if each.factor is not None
     ):
         return False
-    if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
+    if not liftable([*loop.elements, *stacked], order, varying).issuperset(rows.values()):
         return False
-    made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
-    ends = {s: _final_value(loop, state, varying, found[state], given) for s, state in loop.last.items()}
-    replace_outputs(loop, made | ends)
+    values = dict(zip(rows, lifted(loop, list(rows.values()), varying, stacked), strict=True))
+    ends = {s: _final_value(loop, state, varying, recurrences[state], stacked) for s, state in loop.last.items()}
+    replace_outputs(loop, values | ends)
     return True
 
 
-def _is_added_up(loop: OpenLoop, state: Node, found: Recurrence) -> bool:
+def _is_added_up(loop: OpenLoop, state: Node, recurrence: Recurrence) -> bool:
     """True if the values of a scalar state are read by another state."""
     others = [after for other, after in loop.after.items() if other is not state]
-    return not state.ndim and not {state, found.node}.isdisjoint(nodes_since(others, loop.since))
+    return not state.ndim and not {state, recurrence.node}.isdisjoint(nodes_since(others, loop.since))
 
 
 @record()
@@ -338,12 +338,12 @@ StackedValues: TypeAlias = Mapping[Node, Callable[[], Node]]
 
 
 def _recurrence(
-    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: StackedValues
+    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], stacked: StackedValues
 ) -> Recurrence | None:
     """The recurrence that a state is, or None: state + term, factor * state + term or factor * (state + term), where
     term and factor can be lifted."""
     if not is_float(state.type.dtype):
-        return _extreme(loop, state, varying, able, given)
+        return _extreme(loop, state, varying, able, stacked)
     if accumulator(state.type.dtype) != state.type.dtype:
         return None
 
@@ -351,7 +351,7 @@ def _recurrence(
         return node in able or node not in varying
 
     def made(node: Node, factor: Node | None, term: Node, late: bool = False) -> Recurrence:
-        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying, given)
+        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying, stacked)
         own = factors[0] if factors else None
         return Recurrence(node, loop.states[state], own, rows, late, loop.count, loop.reverse)
 
@@ -370,7 +370,7 @@ def _recurrence(
 
 
 def _extreme(
-    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: StackedValues
+    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], stacked: StackedValues
 ) -> Recurrence | None:
     """The recurrence of an integer state that is the extreme of itself plus a constant and a liftable node, or None."""
     after = loop.after[state]
@@ -381,7 +381,7 @@ def _extreme(
                 # the least number has no opposite
                 invariant = unbroadcast(second) is state and number is not None and number != np.iinfo(number.dtype).min
                 if invariant and (other in able or other not in varying):
-                    (rows,) = lifted(loop, [other], varying, given)
+                    (rows,) = lifted(loop, [other], varying, stacked)
                     begin = loop.states[state]
                     return Recurrence(after, begin, step, rows, True, loop.count, loop.reverse, extreme)
     return None
@@ -392,22 +392,26 @@ def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
     return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
 
 
-def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
+def _all_values(loop: OpenLoop, state: Node, varying: set[Node], recurrence: Recurrence, rows: StackedValues) -> Node:
     """The initial value of a state and its values after each step, in the order of rows."""
-    after = lifted(loop, [loop.after[state]], varying, {**given, found.node: found.rows})[0]
-    begin = expand(found.initial, (0,))
+    after = lifted(loop, [loop.after[state]], varying, {**rows, recurrence.node: recurrence.rows})[0]
+    begin = expand(recurrence.initial, (0,))
     return concatenate((after, begin) if loop.reverse else (begin, after), 0)
 
 
-def _values_before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
+def _values_before(
+    loop: OpenLoop, state: Node, varying: set[Node], recurrence: Recurrence, rows: StackedValues
+) -> Node:
     """The values of a state before each step."""
-    if found.factor is not None and not found.late and is_number(found.initial, 0.0):
-        return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
-    return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
+    if recurrence.factor is not None and not recurrence.late and is_number(recurrence.initial, 0.0):
+        return linear_recurrence(recurrence.factor, recurrence.term, 0, loop.reverse, "before")
+    return part_of(_all_values(loop, state, varying, recurrence, rows), 1 if loop.reverse else 0, loop.count)
 
 
-def _final_value(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
+def _final_value(loop: OpenLoop, state: Node, varying: set[Node], recurrence: Recurrence, rows: StackedValues) -> Node:
     """The final value of a state; there may be no steps."""
-    if found.factor is None:
-        return plus(found.initial, [reduce_sum(found.term, (0,))])
-    return drop(part_of(_all_values(loop, state, varying, found, given), 0 if loop.reverse else loop.count, 1), (0,))
+    if recurrence.factor is None:
+        return plus(recurrence.initial, [reduce_sum(recurrence.term, (0,))])
+    return drop(
+        part_of(_all_values(loop, state, varying, recurrence, rows), 0 if loop.reverse else loop.count, 1), (0,)
+    )

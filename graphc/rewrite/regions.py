@@ -239,7 +239,7 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
     chains."""
     sign = -1.0 if node.op.name == "sub" else 1.0
     left, right = node.args
-    found: list[tuple[int, Node, list[Node], float]] = []
+    sums: list[tuple[int, Node, list[Node], float]] = []
     for base, added in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
         factor = sign
         # one number at most: two may be in range where their product is not
@@ -247,10 +247,10 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
             factor, added = factor * scaled[0], scaled[1]
         links = _from_zeros(added, uses)
         if links and np.isfinite(factor):
-            found.append((len(links), base, links, factor))
-    if not found:
+            sums.append((len(links), base, links, factor))
+    if not sums:
         return None
-    _, result, links, factor = min(found, key=lambda each: each[0])
+    _, result, links, factor = min(sums, key=lambda each: each[0])
     for link in links:
         _, value, *where = link.args
         result = make(link.op, (result, _times(value, factor), *where), link.attrs)

@@ -208,11 +208,11 @@ class Roller:
         step, row = run.found_at(place)
         scan, last, _ = self.results[run]
         if step == run.count - 1 and row in last:
-            made = item(scan, last[row])
+            row_value = item(scan, last[row])
         else:
-            made = drop(self.rows(run, row, step, 1, 1), (0,))
-        self.done[node] = made
-        return made
+            row_value = drop(self.rows(run, row, step, 1, 1), (0,))
+        self.done[node] = row_value
+        return row_value
 
     def rows(self, run: Run, row: int, first: int, count: int, by: int) -> Node:
         """The values of a row in `count` steps, from step `first` on, every `by`-th."""
@@ -279,8 +279,8 @@ class Roller:
         begins = tuple(self.value(self.text.order[run.at(step, row)].args[number]) for step in range(role.distance))
         key = role, begins
         if key not in loop.states:
-            kind = self.text.order[run.at(0, role.row)]
-            loop.states[key] = [variable(kind.type.dtype, kind.type.shape, kind.name) for _ in begins]
+            node = self.text.order[run.at(0, role.row)]
+            loop.states[key] = [variable(node.type.dtype, node.type.shape, node.name) for _ in begins]
             loop.initial.update(zip(loop.states[key], reversed(begins), strict=True))
             loop.rows[loop.states[key][0]] = role.row
         return loop.states[key][-1]

@@ -125,7 +125,7 @@ def _slope(node: Node) -> tuple[Node, Node] | None:
 
 def _terms(node: Node, uses: Uses) -> list[tuple[bool, Node]]:
     """The terms of a sum, in order, each with True if it is subtracted. A sum with another use is one term."""
-    found: list[tuple[bool, Node]] = []
+    terms: list[tuple[bool, Node]] = []
     pending = [(False, node)]
     while pending:
         minus, term = pending.pop()
@@ -134,8 +134,8 @@ def _terms(node: Node, uses: Uses) -> list[tuple[bool, Node]]:
         elif term.op.name in ("add", "sub") and uses(term) == 1:
             pending += [(minus is not (term.op.name == "sub"), term.args[1]), (minus, term.args[0])]
         else:
-            found.append((minus, term))
-    return found
+            terms.append((minus, term))
+    return terms
 
 
 def _cancel_poles(node: Node, uses: Uses) -> Node | None:
@@ -387,9 +387,9 @@ def _split_sum(node: Node, uses: Uses) -> Node | None:
     if inner.op.name not in ("add", "sub") or not is_float(node.type.dtype):
         return None
     for place in (1, 0):
-        found = _centred(inner.args[place], axes)
-        if found is not None and any(map(_is_of_sums, found[1])):
-            parts = [reduce_sum(inner.args[1 - place], axes), _multiple_of_sum(node, *found)]
+        centred = _centred(inner.args[place], axes)
+        if centred is not None and any(map(_is_of_sums, centred[1])):
+            parts = [reduce_sum(inner.args[1 - place], axes), _multiple_of_sum(node, *centred)]
             result = elementwise(inner.op.name, *(parts if place else parts[::-1]))
             return result if inner is node.args[0] else -result
     return None

@@ -90,13 +90,13 @@ def part_of_changed(writes: Writes, node: Node, uses: Uses) -> Node | None:
     before the changes."""
     starts, shape, steps = region(node)
     position = known(starts) if all(size == 1 for size in shape) else None
-    found = None if position is None else element(writes, node.args[0], position)
-    before, made = found or compared(node.args[0], starts, shape, (*steps,))
-    if (before is node.args[0] and not made) or (made and node.type.dtype == "bool"):
+    element_of = None if position is None else element(writes, node.args[0], position)
+    before, changes = element_of or compared(node.args[0], starts, shape, (*steps,))
+    if (before is node.args[0] and not changes) or (changes and node.type.dtype == "bool"):
         return None
-    last = made.pop() if made and made[-1].op.name == "set_subtensor" else None
+    last = changes.pop() if changes and changes[-1].op.name == "set_subtensor" else None
     value = subtensor(before, starts, shape, steps) if last is None else last.args[1]
-    for each in reversed(made):
+    for each in reversed(changes):
         value = elementwise("add", value, each.args[1])
     return value
 
@@ -104,20 +104,20 @@ def part_of_changed(writes: Writes, node: Node, uses: Uses) -> Node | None:
 def element(writes: Writes, array: Node, position: Position) -> tuple[Node, list[Node]] | None:
     """The array before all writes to single elements, and the writes to this element, the last one first, back to one
     that sets it. None if there are no such writes."""
-    made = list[Node]()
+    changes = list[Node]()
     before = array
     for _ in range(MOST_CHANGES):
-        found = writes.of(before)
-        if found is None:
+        written = writes.of(before)
+        if written is None:
             break
-        chain, length = found
+        chain, length = written
         for number, change in reversed(chain.places.get(position, ())):
             if number <= length:
-                made.append(change)
-            if len(made) > MOST_CHANGES or (made and made[-1].op.name == "set_subtensor"):
-                return (before, made) if len(made) <= MOST_CHANGES else (array, [])
+                changes.append(change)
+            if len(changes) > MOST_CHANGES or (changes and changes[-1].op.name == "set_subtensor"):
+                return (before, changes) if len(changes) <= MOST_CHANGES else (array, [])
         before = chain.base
-    return None if before is array else (before, made)
+    return None if before is array else (before, changes)
 
 
 def compared(
@@ -125,7 +125,7 @@ def compared(
 ) -> tuple[Node, list[Node]]:
     """The array before changed regions that are all equal to a region or disjoint from it, and the equal ones, the last
     one first. The array itself if one of them is neither."""
-    changed, made = array, list[Node]()
+    changed, changes = array, list[Node]()
     for _ in range(MOST_CHANGES):
         if changed.op.name not in CHANGES:
             break
@@ -135,16 +135,16 @@ def compared(
         if any(step != 1 for step in (*steps, *changed.attrs["steps"])):
             return array, []
         if all(sizes.equal(start, place) and sizes.equal(size, extent) for start, size, place, extent in sides):
-            made.append(changed)
+            changes.append(changed)
             if changed.op.name == "set_subtensor":
-                return before, made
+                return before, changes
         elif not any(
             sizes.known_at_least(place, sizes.add(start, size)) or sizes.known_at_least(start, sizes.add(place, extent))
             for start, size, place, extent in sides
         ):
             return array, []
         changed = before
-    return (array, []) if changed.op.name in CHANGES else (changed, made)
+    return (array, []) if changed.op.name in CHANGES else (changed, changes)
 
 
 def region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
@@ -351,9 +351,9 @@ def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
     For n = 0 the sum is 0 whatever the term: if n is not known, an infinite or negative term is replaced by 0 for n =
     0.
     """
-    if (found := _expanded(node)) is None:
+    if (expanded := _expanded(node)) is None:
         return None
-    (source, axes), inner = found, node.args[0]
+    (source, axes), inner = expanded, node.args[0]
     others = [a for a in node.attrs["axes"] if a not in axes]
     rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
     narrowed = broadcast_to(source, rest)
@@ -380,9 +380,9 @@ def _sum_keeping(x: Node, axes: list[int]) -> Node:
 
 def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
     """max, min, any and all of at least one equal element are that element."""
-    if (found := _expanded(node)) is None:
+    if (expanded := _expanded(node)) is None:
         return None
-    (source, axes), inner = found, node.args[0]
+    (source, axes), inner = expanded, node.args[0]
     if axes != node.attrs["axes"] or not all(isinstance(n := inner.type.shape[a], int) and n > 0 for a in axes):
         return None
     rest: list[Size] = [1 if a in axes else size for a, size in enumerate(inner.type.shape)]
@@ -392,8 +392,8 @@ def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
 def _sum_scaled(node: Node, uses: Uses) -> Node | None:
     """The sum of c * x becomes c times the sum."""
     inner = node.args[0]
-    found = constant_factor(inner) if uses(inner) == 1 else None
-    return None if found is None else scaled(found[0], reduce_sum(found[1], node.attrs["axes"]))
+    factored = constant_factor(inner) if uses(inner) == 1 else None
+    return None if factored is None else scaled(factored[0], reduce_sum(factored[1], node.attrs["axes"]))
 
 
 _JOINED = ("sum", "prod", "max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all")
@@ -427,9 +427,9 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
     if x.type.dtype == "bool" or (x.args and x.op.cost > _POSITION_COST) or axes[0] == x.ndim - len(axes):
         return None
     extreme = restore(node, (reduce_max if node.op.name == "argmax" else reduce_min)(x, axes))
-    found = elementwise("equal", x, extreme)
+    is_extreme = elementwise("equal", x, extreme)
     if is_float(x.type.dtype):
-        found = elementwise("logical_or", found, elementwise("isnan", x))
+        is_extreme = elementwise("logical_or", is_extreme, elementwise("isnan", x))
     place = filled(literal(0), x.type.shape)
     for axis in axes:
         steps = expand(iota(x.type.shape[axis]), [a for a in range(x.ndim) if a != axis])
@@ -437,7 +437,7 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
         extent = filled(as_size_node(x.type.shape[axis]), x.type.shape)
         place = elementwise("add", elementwise("mul", place, extent), wide)
     nowhere = filled(literal(np.iinfo(np.int64).max), x.type.shape)
-    return reduce_min(elementwise("where", found, place, nowhere), axes)
+    return reduce_min(elementwise("where", is_extreme, place, nowhere), axes)
 
 
 def _written_in_order(node: Node, uses: Uses) -> Node | None:

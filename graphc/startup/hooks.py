@@ -208,19 +208,19 @@ def lazily(
     def find(name: str) -> Any:
         if name in homes:
             home = homes[name]
-            found = getattr(import_module(home if home.startswith("graphc.") else f"{package}.{home}"), name)
-            if isinstance(found, FunctionType | type):
-                found = public(found, package)
-            setattr(sys.modules[package], name, found)
-            return found
+            value = getattr(import_module(home if home.startswith("graphc.") else f"{package}.{home}"), name)
+            if isinstance(value, FunctionType | type):
+                value = public(value, package)
+            setattr(sys.modules[package], name, value)
+            return value
         if name in modules:
             return import_module(f"{package}.{name}")
-        found, why = HOOKS.absent(package, name)
-        if found is not None:
-            if isinstance(found, FunctionType | type) and name[0] != "_":
-                found = public(found, package)
-            setattr(sys.modules[package], name, found)
-            return found
+        value, why = HOOKS.absent(package, name)
+        if value is not None:
+            if isinstance(value, FunctionType | type) and name[0] != "_":
+                value = public(value, package)
+            setattr(sys.modules[package], name, value)
+            return value
         reason = "" if missing is None else missing(name)
         reason = reason or why or nearest(name, [*dir(sys.modules[package]), *homes])
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
@@ -257,8 +257,8 @@ def lazy_package(
     def get(name: str) -> Any:
         if name != "__all__":
             return find(name)
-        found = sys.modules[package].__dict__[name] = sorted([*(names_of(modules) or modules), *others])
-        return found
+        names = sys.modules[package].__dict__[name] = sorted([*(names_of(modules) or modules), *others])
+        return names
 
     return get, lambda: sys.modules[package].__all__
 
@@ -286,10 +286,10 @@ class Table(dict[str, T]):
             self.take_rest()
         if name in self.later:
             import_module(self.later[name])
-        found: T = dict.get(self, name, NOTHING)
-        if found is NOTHING:
+        value: T = dict.get(self, name, NOTHING)
+        if value is NOTHING:
             raise KeyError(name)
-        return found
+        return value
 
     def __contains__(self, name: object) -> bool:
         if super().__contains__(name) or name in self.later:
@@ -364,10 +364,10 @@ def once(make: Callable[[], Value]) -> Callable[[], Value]:
     >>> table() is table()
     True
     """
-    found: dict[None, Value] = {}
+    kept: dict[None, Value] = {}
 
     def value() -> Value:
-        return found[None] if found else found.setdefault(None, make())
+        return kept[None] if kept else kept.setdefault(None, make())
 
     value.__name__, value.__qualname__, value.__doc__ = make.__name__, make.__qualname__, make.__doc__
     value.__module__ = make.__module__

@@ -148,11 +148,11 @@ def _is_installed(module: str) -> bool:
 
 def _streams() -> list[Any]:
     """The standard streams and what is below them, each once."""
-    found: dict[int, Any] = {}
+    streams: dict[int, Any] = {}
     for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
         below = getattr(stream, "buffer", None)
-        found |= {id(each): each for each in (stream, below, getattr(below, "raw", None))}
-    return list(found.values())
+        streams |= {id(each): each for each in (stream, below, getattr(below, "raw", None))}
+    return list(streams.values())
 
 
 @contextmanager

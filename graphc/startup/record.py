@@ -57,11 +57,11 @@ def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Calla
             "__slots__": (*fields, "kept_hash") if deep else fields,
             "__match_args__": fields,
         }
-        made: Any = type(cls.__name__, cls.__bases__, body)
-        setters += [getattr(made, name).__set__ for name in fields]
+        class_: Any = type(cls.__name__, cls.__bases__, body)
+        setters += [getattr(class_, name).__set__ for name in fields]
         if cls.__dict__.keys().isdisjoint(("__init__", "__post_init__")):
-            made.__init__ = _short_initializer(made, fields, setters, defaults) or made.__init__
-        return made
+            class_.__init__ = _short_initializer(class_, fields, setters, defaults) or class_.__init__
+        return class_
 
     return define
 
@@ -106,11 +106,11 @@ def _short_initializer(
         return None
     if fields[len(fields) - len(last) :] != tuple(defaults):
         return None
-    made: Any = _SHORT[len(fields)](*setters)
-    made.__code__ = made.__code__.replace(co_varnames=("self", *fields))
-    made.__defaults__ = last
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made
+    initializer: Any = _SHORT[len(fields)](*setters)
+    initializer.__code__ = initializer.__code__.replace(co_varnames=("self", *fields))
+    initializer.__defaults__ = last
+    initializer.__qualname__ = f"{cls.__qualname__}.__init__"
+    return initializer
 
 
 def _of_one(set_a: Callable[..., None]) -> Callable[..., None]:
@@ -187,11 +187,11 @@ def _comparison(fields: tuple[str, ...], deep: bool, frozen: bool) -> dict[str, 
 
     def kept_hash(self: Any) -> int:
         try:
-            found: int = self.kept_hash
+            value: int = self.kept_hash
         except AttributeError:
-            found = __hash__(self)
-            type(self).kept_hash.__set__(self, found)
-        return found
+            value = __hash__(self)
+            type(self).kept_hash.__set__(self, value)
+        return value
 
     return {"__eq__": __eq__, "__hash__": (kept_hash if deep else __hash__) if frozen else None}
 

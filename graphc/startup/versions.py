@@ -26,8 +26,8 @@ millisecond to a warm start."""
 @cache
 def version_of(package: str) -> str:
     """The version of an installed package, from its version file: importlib.metadata would add 10 ms to a start."""
-    found = (finder.find_spec(package, None) for finder in sys.meta_path)
-    spec = next((spec for spec in found if spec is not None), None)
+    specs = (finder.find_spec(package, None) for finder in sys.meta_path)
+    spec = next((spec for spec in specs if spec is not None), None)
     if spec is None or spec.origin is None:
         return "absent"
     for name in VERSION_FILES:
