@@ -144,7 +144,7 @@ def _common_size(args: Sequence[Node], attrs: Attributes, chosen: Size, other: S
 
 def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> list[Node]:
     """The scalars that sizes are computed from by arithmetic of integers, and which are not at hand."""
-    found: dict[Node, None] = {}
+    nodes: dict[Node, None] = {}
     pending, seen = list(sizes_), set[Node]()
     while pending:
         node = pending.pop()
@@ -154,8 +154,8 @@ def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> lis
         if node.op.name in SIZE_OPS and not any(is_float(arg.type.dtype) for arg in node.args):
             pending += node.args
         else:
-            found[node] = None
-    return list(found)
+            nodes[node] = None
+    return list(nodes)
 
 
 def _guards(node: Node) -> Sequence[Guard]:
@@ -202,14 +202,14 @@ def given_sizes(node: Node) -> list[Node]:
     if node.op is SCAN:
         loop = loop_of(node.args, node.attrs)
         sizes = size_params(loop.body, len(loop.sequences) + len(loop.initial))
-        given = zip(loop.fixed, loop.constants, strict=True)
-        return list(dict.fromkeys([loop.count, *(operand for param, operand in given if param in sizes)]))
-    found: list[Node] = []
+        pairs = zip(loop.fixed, loop.constants, strict=True)
+        return list(dict.fromkeys([loop.count, *(operand for param, operand in pairs if param in sizes)]))
+    operands_of_sizes: list[Node] = []
     for body in bodies_of(node).values():
         operands = node.args[len(node.args) - len(body.params) :]
         sizes = size_params(body)
-        found += [operand for operand, param in zip(operands, body.params, strict=True) if param in sizes]
-    return list(dict.fromkeys(found))
+        operands_of_sizes += [operand for operand, param in zip(operands, body.params, strict=True) if param in sizes]
+    return list(dict.fromkeys(operands_of_sizes))
 
 
 @lru_cache(maxsize=1024)
@@ -313,14 +313,14 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
     reach, roots = _joined(roots, at_hand)
     order = reach.order(roots)
     demanded = _demanded(roots, order, reach)
-    own = [node for node in order if node not in at_hand and (node in demanded or _is_item_of(node, demanded))]
+    inside = [node for node in order if node not in at_hand and (node in demanded or _is_item_of(node, demanded))]
     used: dict[Node, list[int]] = {}
-    for node in own:
+    for node in inside:
         if node.op is ITEM:
             used.setdefault(node.args[0], []).append(node.attrs["index"])
     done: dict[Node, Node] = {}
-    at_hand.update(own)
-    for node in own:
+    at_hand.update(inside)
+    for node in inside:
         if node.op is COND:
             then, orelse = (_sink([side[n] for n in used[node]], at_hand) for side in reach.opened(node))
             state = AHEAD if node.attrs["state"] == AHEAD else SUNK
@@ -338,7 +338,7 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
             attrs = {**node.attrs, **bodies}
             same = args == [*node.args] and attrs == node.attrs
             done[node] = node if same else renamed(make(node.op, args, attrs), node)
-    at_hand.difference_update(own)
+    at_hand.difference_update(inside)
     return [done.get(root, root) for root in roots]
 
 
@@ -380,13 +380,13 @@ def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, S
 
 def _same_results(present: Collection[Node], reach: _Reach) -> dict[Node, Node]:
     """Results that both branches have alike, with these."""
-    found: dict[Node, Node] = {}
+    same: dict[Node, Node] = {}
     for node in present:
         if node.op is ITEM and node.args[0].op is COND and node.args[0] in present:
             then, orelse = (side[node.attrs["index"]] for side in reach.opened(node.args[0]))
             if then is orelse:
-                found[node] = then
-    return found
+                same[node] = then
+    return same
 
 
 def _alike(order: Sequence[Node], reach: _Reach, demanded: Collection[Node]) -> list[list[Node]]:
@@ -412,20 +412,20 @@ def _join(group: Sequence[Node], reach: _Reach, order: Sequence[Node]) -> dict[N
     first = group[0]
     chosen, others = zip(*results, strict=True)
     whole = renamed(cond_node(first.args[0], chosen, others, at_hand, first.attrs["state"]), first)
-    found: dict[Node, Node] = {}
+    items: dict[Node, Node] = {}
     for node in order:
         if _is_item_of(node, group):
             then, orelse = reach.opened(node.args[0])
             place = node.attrs["index"]
-            found[node] = item(whole, results.index((then[place], orelse[place])))
-    return found
+            items[node] = item(whole, results.index((then[place], orelse[place])))
+    return items
 
 
 def _branch(condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_hand: set[Node], state: str) -> Node:
     """The node that chooses between results. Sizes within them that cannot be told from what is at hand are computed
     ahead, each only where its branch is taken."""
-    given = {size for node in needed_of(at_hand, [*then, *orelse]) for size in type_sizes(node)}
-    sure = {*at_hand, *given}
+    needed = {size for node in needed_of(at_hand, [*then, *orelse]) for size in type_sizes(node)}
+    sure = {*at_hand, *needed}
     sides = [unpredictable(_sizes_within(results, at_hand), sure) for results in (then, orelse)]
     wanted = dict.fromkeys(size for side in sides for size in side)
     if not wanted:
@@ -440,11 +440,11 @@ def _branch(condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_ha
 def _sizes_within(results: Sequence[Node], at_hand: Collection[Node]) -> list[Node]:
     """The sizes of what is computed from the nodes at hand."""
     inside = reachable(results, lambda node: () if node in at_hand else node.args)
-    found: list[Node] = []
+    sizes: list[Node] = []
     for node in inside:
         if node not in at_hand and node.args:
-            found += given_sizes(node) if node.is_tuple else type_sizes(node)
-    return found
+            sizes += given_sizes(node) if node.is_tuple else type_sizes(node)
+    return sizes
 
 
 def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> Node:
@@ -506,14 +506,14 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
         else:
             closure = union(needs)
         closures[node] = closure | bits.get(node, 0)
-    found: set[Node] = set()
+    demanded: set[Node] = set()
     pending = list(roots)
     while pending:
         node = pending.pop()
-        if node not in found:
-            found.add(node)
+        if node not in demanded:
+            demanded.add(node)
             pending += [*_unconditional(node), *_members(both[node], shared)] if node in both else reach.needs(node)
-    return found
+    return demanded
 
 
 def _unconditional(node: Node) -> list[Node]:

@@ -56,9 +56,9 @@ def axes_of(node: Node) -> tuple[ConvAxis, ...]:
     """The spatial axes of a convolution."""
     x, w, *numbers = node.args
     rank = x.ndim - 3
-    given = [sizes.as_size(number) for number in numbers]
-    lows, counts = given[:rank], given[rank : 2 * rank]
-    highs: Sequence[Size | None] = given[2 * rank :] or [None] * rank
+    all_sizes = [sizes.as_size(number) for number in numbers]
+    lows, counts = all_sizes[:rank], all_sizes[rank : 2 * rank]
+    highs: Sequence[Size | None] = all_sizes[2 * rank :] or [None] * rank
     steps = (node.attrs[name] for name in ("strides", "dilations", "spreads"))
     return tuple(map(ConvAxis, x.type.shape[3:], w.type.shape[3:], counts, *steps, lows, highs))
 
@@ -92,8 +92,8 @@ def order_of(node: Node) -> tuple[int, ...]:
 
 def in_order(node: Node, order: Sequence[int]) -> Node:
     """A convolution whose result is written with its axes in this order; axes of one element may be left out."""
-    own = order_of(node)
-    return make(OPS["conv"], node.args, {**node.attrs, "order": tuple(own[axis] for axis in order)})
+    before = order_of(node)
+    return make(OPS["conv"], node.args, {**node.attrs, "order": tuple(before[axis] for axis in order)})
 
 
 def _guards(node: Node) -> Sequence[Guard]:
@@ -152,12 +152,12 @@ def convolve_arrays(x: Array, w: Array, y: Array, axes: Sequence[tuple[int, ...]
     and low."""
     with np.errstate(all="ignore"):
         for tap in np.ndindex(*w.shape[3:]):
-            found = [places(axis, k) for axis, k in zip(axes, tap, strict=True)]
-            if not all(len(there) for there, _ in found):
+            places_of_tap = [places(axis, k) for axis, k in zip(axes, tap, strict=True)]
+            if not all(len(there) for there, _ in places_of_tap):
                 continue
-            mine = np.ix_(*map(np.arange, x.shape[:3]), *(at for _, at in found))
-            own = np.ix_(*map(np.arange, y.shape[:3]), *(there for there, _ in found))
-            y[own] += np.einsum("ngc...,goc->ngo...", x[mine], w[(..., *tap)])
+            mine = np.ix_(*map(np.arange, x.shape[:3]), *(at for _, at in places_of_tap))
+            outputs = np.ix_(*map(np.arange, y.shape[:3]), *(there for there, _ in places_of_tap))
+            y[outputs] += np.einsum("ngc...,goc->ngo...", x[mine], w[(..., *tap)])
 
 
 def _eval(node: Node, x: Array, w: Array, *numbers: Array) -> Array:
@@ -244,8 +244,8 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
         return None
     axes, order = axes_of(node), order_of(node)
     if "order" in node.attrs:
-        found = _batch(make_conv(node.args[0], node.args[1], axes), args, batched, size)
-        return None if found is None else shapes.dimshuffle(found, (0, *(1 + axis for axis in order)))
+        conv = _batch(make_conv(node.args[0], node.args[1], axes), args, batched, size)
+        return None if conv is None else shapes.dimshuffle(conv, (0, *(1 + axis for axis in order)))
     shape = node.type.shape
     if not batched[1]:
         x = args[0]
@@ -287,9 +287,9 @@ def convolve(
     """
     rank = x.ndim - 3
     shapes, steps = (x.type.shape[3:], w.type.shape[3:]), (strides, dilations, spreads or (1,) * rank)
-    given = zip(*shapes, *steps, lows, highs, strict=True)
+    axes_given = zip(*shapes, *steps, lows, highs, strict=True)
     axes = []
-    for number, (size, taps, stride, dilation, spread, low, high) in enumerate(given):
+    for number, (size, taps, stride, dilation, spread, low, high) in enumerate(axes_given):
         whole = sizes.add(sizes.add(extent(size, spread), low), high)
         taken = extent(taps, dilation)
         if isinstance(whole, int) and isinstance(taken, int) and taken > whole:
@@ -312,8 +312,8 @@ def _sample(
 
     def build(images: Node, kernels: Node) -> Node:
         lows, highs = pad or (none, none)
-        found = convolve(images, kernels, strides or ones, dilations or ones, lows, highs, spreads or ones)
-        return in_order(found, order) if order else found
+        conv = convolve(images, kernels, strides or ones, dilations or ones, lows, highs, spreads or ones)
+        return in_order(conv, order) if order else conv
 
     return name, build, x, w
 

@@ -229,8 +229,8 @@ def native_of(op: Op) -> Any:
 
 def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
-        given = map(read_only, values)
-        result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
+        arrays = map(read_only, values)
+        result = np.array(compute(*(value[()] if native and not value.ndim else value for value in arrays)))
         wrong = sizes.shapes_differ(node.type.shape, result.shape)
         if node.op.infer is _elementwise_type:
             wrong |= result.shape != values[0].shape
@@ -408,12 +408,12 @@ def value_of(name: str, arrays: Sequence[Array]) -> Any:
     """The value of SciPy's function of arrays."""
     source = SOURCES[name]
     with np.errstate(invalid="ignore"):
-        given = [
+        operands = [
             array.astype("float64" if kind == "d" else "int64")
             for array, kind in zip(arrays, source.operands, strict=True)
         ]
-    found = getattr(import_module("scipy.special"), source.name)(*given)
-    return found if source.count == 1 else found[source.place]
+    values = getattr(import_module("scipy.special"), source.name)(*operands)
+    return values if source.count == 1 else values[source.place]
 
 
 CALL = Call(

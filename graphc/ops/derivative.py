@@ -222,8 +222,8 @@ def is_overriding(node: Node) -> bool:
 def rule_of_override(node: Node) -> Rule:
     """Return the rule that gives the derivatives of values for which `is_overriding`."""
     _, (_, rule, _) = node.op.eval.made  # type: ignore[attr-defined]
-    found: Rule = rule
-    return found
+    checked_rule: Rule = rule
+    return checked_rule
 
 
 def routes(node: Node) -> Sequence[Node]:
@@ -309,16 +309,16 @@ def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Nod
     names = {node.op.name for node in order}
     if "exp" not in names or names.isdisjoint(EXTREMES):
         return {}
-    given = {*roots, *others}
+    kept = {*roots, *others}
     shares: dict[Node, Share] = {}
     done: dict[Node, Node] = {}
     for node in order:
         share = _share(node, shares) if is_float(node.type.dtype) and not node.is_tuple else None
         if share is not None and not share.times:
             done[node] = _with_held(node, share.shift, shares, done)
-        elif share is not None and node not in given:
+        elif share is not None and node not in kept:
             shares[node] = share
-    return {node: rebuilt(done, node) for node in given} if done else {}
+    return {node: rebuilt(done, node) for node in kept} if done else {}
 
 
 def release(nodes: Sequence[Node]) -> list[Node]:
@@ -332,19 +332,19 @@ def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict
     def contains(node: Node) -> bool:
         return node in shares and shares[node].shift is shift
 
-    made = {shift: kept_connected(shift)}
+    rebuilt_nodes = {shift: kept_connected(shift)}
     pending = [root]
     while pending:
         node = pending[-1]
-        missing = [arg for arg in node.args if contains(arg) and arg not in made]
+        missing = [arg for arg in node.args if contains(arg) and arg not in rebuilt_nodes]
         if missing:
             pending += missing
             continue
         pending.pop()
-        if node not in made:
-            args = tuple(made[arg] if contains(arg) else rebuilt(done, arg) for arg in node.args)
-            made[node] = renamed(remade(node, args), node)
-    return made[root]
+        if node not in rebuilt_nodes:
+            args = tuple(rebuilt_nodes[arg] if contains(arg) else rebuilt(done, arg) for arg in node.args)
+            rebuilt_nodes[node] = renamed(remade(node, args), node)
+    return rebuilt_nodes[root]
 
 
 def _share(node: Node, shares: Mapping[Node, Share]) -> Share | None:

@@ -165,9 +165,9 @@ def _integer(value: Any) -> Any:
         return int(value)
     if not isinstance(value, Node) or value.type.dtype != "bool":
         return value
-    made = make(OPS["cast"], (value,), {"dtype": "int64"})
-    made.__class__ = Number
-    return made
+    number = make(OPS["cast"], (value,), {"dtype": "int64"})
+    number.__class__ = Number
+    return number
 
 
 def _kept(name: str) -> Callable[..., Any]:
@@ -218,8 +218,8 @@ def _fitted(number: Node, dtype: str) -> Node:
     if not sizes.known_nonnegative(number):
         conditions.append(elementwise("greater_equal", number, int(least)))
     said = f"{_bare(number)}, a Python integer, is out of bounds for {dtype}"
-    held = [cast(condition, "int64") for condition in conditions]
-    return make(OPS["checked"], (cast(number, dtype), *held), {"message": said, "error": "value"})
+    checks = [cast(condition, "int64") for condition in conditions]
+    return make(OPS["checked"], (cast(number, dtype), *checks), {"message": said, "error": "value"})
 
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow and or xor".split()
@@ -360,14 +360,14 @@ def narrowed(nodes: Sequence[Node], shape: Sequence[Size] = ()) -> Sequence[Node
     first = tuple(shape) or nodes[0].type.shape
     if TRACE.at_hand is None or all(node.type.shape == first for node in nodes):
         return nodes
-    found: list[Node] = []
+    narrow_nodes: list[Node] = []
     shapes = (shape, *(node.type.shape for node in nodes))
     for node in nodes:
-        made = node
+        current = node
         for place in range(-node.ndim, 0):
-            made = narrow(made, place + node.ndim, [each[place] for each in shapes if len(each) >= -place])
-        found.append(made)
-    return found
+            current = narrow(current, place + node.ndim, [each[place] for each in shapes if len(each) >= -place])
+        narrow_nodes.append(current)
+    return narrow_nodes
 
 
 def narrow(node: Node, axis: int, others: Sequence[Size]) -> Node:
@@ -506,8 +506,8 @@ def convert_to(name: str, value: Any, dtype: str) -> Node:
         return (_fitted if is_integer and name != "where" and dtype in FEWER_BITS else cast)(value, dtype)
     if isinstance(value, (list, tuple)) and _holds(value, Node):
         return cast(_stack(name, value, dtype), dtype)
-    kind = type(value)
-    if (kind is float and dtype == "float64") or (kind is int and dtype in WIDEST and abs(value) < EXACT):
+    class_ = type(value)
+    if (class_ is float and dtype == "float64") or (class_ is int and dtype in WIDEST and abs(value) < EXACT):
         return literal(value, dtype)
     array = _array(value)
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
@@ -543,12 +543,12 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
     Python floats get `options.floatX`, Python integers int64; `dtype` casts. Raises GraphTypeError for anything else.
     """
     wanted = dtype and check_dtype(dtype)
-    kind = type(value)
-    if kind is float or (kind is int and abs(value) < EXACT):  # which programs use most
-        node = convert_to("constant", value, wanted or ("int64" if kind is int else options.floatX))
+    class_ = type(value)
+    if class_ is float or (class_ is int and abs(value) < EXACT):  # which programs use most
+        node = convert_to("constant", value, wanted or ("int64" if class_ is int else options.floatX))
     elif not isinstance(value := result_of(value), Node):
-        own = promote(*_settle([_weigh(value)]))
-        node = convert_to("constant", value, wanted or own)
+        natural = promote(*_settle([_weigh(value)]))
+        node = convert_to("constant", value, wanted or natural)
     else:
         node = plain(value)
         node = convert_to("constant", node, wanted) if wanted else node
@@ -574,8 +574,8 @@ def cast(node: Node, dtype: str) -> Node:
     if node.type.dtype == dtype:
         return node
     if dtype in COMPLEX or node.type.dtype in COMPLEX:
-        found: Node = HOOKS.pairs.cast(node, dtype)
-        return found
+        converted: Node = HOOKS.pairs.cast(node, dtype)
+        return converted
     value = constant_value(node)
     if value is not None:
         with np.errstate(all="ignore"):
@@ -621,8 +621,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     dtype = row.rule.compute(weights[len(leading) :])
     is_paired = dtype in COMPLEX and HOOKS.pairs.has(name)
     if dtype not in row.rule.accepts and not is_paired:
-        told = (f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
-        raise GraphTypeError(f"{name} is not defined for {' and '.join(told)}, as in NumPy")
+        described = (f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
+        raise GraphTypeError(f"{name} is not defined for {' and '.join(described)}, as in NumPy")
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
     if name == "pow" and dtype in SIGNED:
         operands = _with_natural_exponent(*operands)
@@ -650,8 +650,8 @@ def alike(row: Row, operands: Sequence[Any]) -> bool:
     first = operands[0]
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False
-    kind = first.type
-    return all(isinstance(o, Node) and (o.type is kind or o.type.is_same(kind)) for o in operands[1:])
+    type_ = first.type
+    return all(isinstance(o, Node) and (o.type is type_ or o.type.is_same(type_)) for o in operands[1:])
 
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:

@@ -69,11 +69,11 @@ def again(values: Sequence[Node], after: Sequence[Node]) -> list[Node]:
     return [make(AGAIN, (value, filled(signal, value.type.shape))) for value in values]
 
 
-def attached(made: Any, effects: Sequence[Node]) -> Any:
+def attached(result: Any, effects: Sequence[Node]) -> Any:
     """Return a tree of results that can be computed only when effects are."""
     if not effects:
-        return made
-    return map_leaves(lambda leaf: again([as_node(leaf)], effects)[0] if isinstance(leaf, ARRAYS) else leaf, made)
+        return result
+    return map_leaves(lambda leaf: again([as_node(leaf)], effects)[0] if isinstance(leaf, ARRAYS) else leaf, result)
 
 
 ARRAYS = (Node, np.ndarray, np.generic, int, float)

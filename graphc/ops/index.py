@@ -98,13 +98,13 @@ def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Gu
         text = lazy_format("{}: index {} is out of bounds for axis {}, whose size is {{right}}", what, wanted, axis)
         return [Guard(-wanted, "<=", length, text, "index"), Guard(start, "<", length, text, "index")]
     is_counted = start.op is OPS["where"] and start.args[0].op is OPS["less"] and start.args[0].args[0] is start.args[2]
-    given = start.args[2] if is_counted else start  # a start that counts negative indices from the end
-    source = lazy_format(", {},", shapes.label_origin(given))
+    named = start.args[2] if is_counted else start  # a start that counts negative indices from the end
+    source = lazy_format(", {},", shapes.label_origin(named))
     above = Guard(start, "<", length, lazy_format(outside, what, source, axis), "index")
-    if given is start:
+    if named is start:
         return [below, above]
     outside = "{}: index {{right}}{} is out of bounds for axis {}, which begins at {{left}}"
-    return [Guard(sizes.subtract(0, length), "<=", given, lazy_format(outside, what, source, axis), "index"), above]
+    return [Guard(sizes.subtract(0, length), "<=", named, lazy_format(outside, what, source, axis), "index"), above]
 
 
 def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -> tuple[slice, ...]:
@@ -242,8 +242,8 @@ def _update_infer(name: str) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         x, y, *rest = args
         if x.type.dtype != y.type.dtype or x.ndim != y.ndim:
-            held = f"{describe(y)} of type {y.type}"
-            raise GraphTypeError(f"{name}: a region of {describe(x)} of type {x.type} cannot hold {held}")
+            described = f"{describe(y)} of type {y.type}"
+            raise GraphTypeError(f"{name}: a region of {describe(x)} of type {x.type} cannot hold {described}")
         _check_region(name, x, shapes.as_sizes(rest, name), y.type.shape, attrs["steps"])
         return x.type
 
@@ -527,8 +527,8 @@ def _scatter_infer(name: str) -> Infer:
         x, y, *indices = args
         shape = _gathered_shape(x, _check_indices(name, x, indices, attrs["axis"]), attrs["axis"], len(indices))
         if x.type.dtype != y.type.dtype or y.ndim != len(shape):
-            held = f"{describe(y)} of type {y.type}"
-            raise GraphTypeError(f"{name}: elements of {describe(x)} of type {x.type} cannot hold {held}")
+            described = f"{describe(y)} of type {y.type}"
+            raise GraphTypeError(f"{name}: elements of {describe(x)} of type {x.type} cannot hold {described}")
         for axis, (have, want) in enumerate(zip(y.type.shape, shape, strict=True)):
             sizes.common(have, want, f"{name}: axis {axis} of {describe(y)} and of the elements of {describe(x)}")
         return x.type
@@ -571,8 +571,8 @@ def _scatter_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], si
         return make(node.op, (x, y, *indices), {"axis": axis + 1})
     indexed, read = (range(axis + 1, axis + 1 + count) for count in (len(indices), indices[0].ndim - batched[2]))
     wide = _repeated_indices(indices, batched[2:], size)
-    made = make(node.op, (_axes_first(x, indexed), _axes_first(y, read), *wide), {"axis": 0})
-    return _axes_back(made, indexed)
+    scattered = make(node.op, (_axes_first(x, indexed), _axes_first(y, read), *wide), {"axis": 0})
+    return _axes_back(scattered, indexed)
 
 
 def set_gather(x: Node, y: Node, indices: Sequence[Node], axis: int) -> Node:

@@ -91,8 +91,8 @@ def _same_type(args: Sequence[Node], attrs: Attributes) -> Type:
 def _first_type(args: Sequence[Node], attrs: Attributes) -> Type:
     rows, wanted = args
     if rows.ndim != 2 or wanted.ndim != 1 or wanted.type.dtype != "int64":
-        held = f"{describe(rows)} of type {rows.type} and {describe(wanted)} of type {wanted.type}"
-        raise GraphTypeError(f"the first are those of a matrix and a vector of int64, not of {held}")
+        described = f"{describe(rows)} of type {rows.type} and {describe(wanted)} of type {wanted.type}"
+        raise GraphTypeError(f"the first are those of a matrix and a vector of int64, not of {described}")
     return Type(rows.type.dtype, (rows.type.shape[0], wanted.type.shape[0]))
 
 
@@ -106,8 +106,8 @@ def _row_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
 def _searched_type(args: Sequence[Node], attrs: Attributes) -> Type:
     x, values = args
     if x.ndim != 1 or values.ndim != 1 or x.type.dtype != values.type.dtype:
-        held = f"{describe(x)} of type {x.type} and {describe(values)} of type {values.type}"
-        raise GraphTypeError(f"searched are two vectors of one dtype, not {held}")
+        described = f"{describe(x)} of type {x.type} and {describe(values)} of type {values.type}"
+        raise GraphTypeError(f"searched are two vectors of one dtype, not {described}")
     return Type("int64", values.type.shape)
 
 
@@ -132,14 +132,14 @@ def first_places(rows: Array, wanted: Array) -> Array:
     if count and wanted[0] < 0:
         return order_along(rows[..., None])[:, :count, 0]
     # of equal elements the first are the last of a line that is turned around
-    found: Array = size - 1 - order_along(rows[:, ::-1, None])[:, ::-1, 0][:, :count]
-    return found
+    places: Array = size - 1 - order_along(rows[:, ::-1, None])[:, ::-1, 0][:, :count]
+    return places
 
 
 def first_elements(rows: Array, wanted: Array) -> Array:
     """The value of `top`."""
-    found: Array = np.take_along_axis(rows, first_places(rows, wanted), -1)
-    return found
+    elements: Array = np.take_along_axis(rows, first_places(rows, wanted), -1)
+    return elements
 
 
 def places_left(x: Array, values: Array) -> Array:
@@ -177,8 +177,8 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
         return None
     x = args[0]
     outer, *inner = x.type.shape[1:]
-    made = make(node.op, (reshape(x, (sizes.multiply(size, outer), *inner)), *args[1:]))
-    return reshape(made, (size, outer, *made.type.shape[1:]))
+    flat = make(node.op, (reshape(x, (sizes.multiply(size, outer), *inner)), *args[1:]))
+    return reshape(flat, (size, outer, *flat.type.shape[1:]))
 
 
 def _searched_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
@@ -186,8 +186,8 @@ def _searched_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], s
     (x, values), (inner,) = args, node.type.shape
     if batched[0]:
         return None
-    made = make(node.op, (x, reshape(values, (sizes.multiply(size, inner),))))
-    return reshape(made, (size, inner))
+    flat = make(node.op, (x, reshape(values, (sizes.multiply(size, inner),))))
+    return reshape(flat, (size, inner))
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -272,8 +272,8 @@ def _first_samples(function: Callable[[Node, Node], Node], differentiable: bool)
 
 
 def _row_samples() -> Samples:
-    given = Argument((4, 3)), Argument((7, 2), "int", -1, 1), Argument((6, 3), "bool"), Argument((3, 0))
-    return samples(others=[(f"{each.category} {each.shape}", lexorder, each) for each in given])
+    arguments = Argument((4, 3)), Argument((7, 2), "int", -1, 1), Argument((6, 3), "bool"), Argument((3, 0))
+    return samples(others=[(f"{each.category} {each.shape}", lexorder, each) for each in arguments])
 
 
 def _searched_samples(side: str) -> Samples:
@@ -281,9 +281,9 @@ def _searched_samples(side: str) -> Samples:
         ranked = reshape(sort(reshape(x, (1, *x.type.shape, 1))), x.type.shape)
         return searchsorted(ranked, reshape(values, (sizes.product(values.type.shape),)), side)
 
-    given = (((5,), (3, 7)), ((1,), (4,)), ((0,), (2,)), ((6,), (0,)))
+    shapes = (((5,), (3, 7)), ((1,), (4,)), ((0,), (2,)), ((6,), (0,)))
     kinds: tuple[tuple[Any, ...], ...] = ((), ("int", -2, 2), ("bool",))
-    pairs = [(few, many, kind) for few, many in given for kind in kinds]
+    pairs = [(few, many, kind) for few, many in shapes for kind in kinds]
     return samples(
         others=[
             (f"{many} among {few} {kind[:1]}", found, Argument(few, *kind), Argument(many, *kind))
@@ -377,20 +377,20 @@ def _transform_type(args: Sequence[Node], attrs: Attributes) -> Type:
 def transformed(x: Array) -> Array:
     """The value of `fourier`."""
     lines = np.ascontiguousarray(x, "float64").view("complex128")[..., 0]
-    found = np.fft.fft(lines, axis=1) if lines.shape[1] else lines
-    return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
+    spectrum = np.fft.fft(lines, axis=1) if lines.shape[1] else lines
+    return np.ascontiguousarray(spectrum)[..., None].view("float64").astype(x.dtype)
 
 
 def real_transformed(x: Array) -> Array:
     """The value of `real_fourier`."""
-    found = np.fft.rfft(x.astype("float64"), axis=1)
-    return np.ascontiguousarray(found)[..., None].view("float64").astype(x.dtype)
+    spectrum = np.fft.rfft(x.astype("float64"), axis=1)
+    return np.ascontiguousarray(spectrum)[..., None].view("float64").astype(x.dtype)
 
 
 def values_transformed(x: Array, n: int) -> Array:
     """The value of `real_backward`."""
-    found: Array = np.fft.irfft(np.ascontiguousarray(x, "float64").view("complex128")[..., 0], n, 1, "forward")
-    return found.astype(x.dtype)
+    values: Array = np.fft.irfft(np.ascontiguousarray(x, "float64").view("complex128")[..., 0], n, 1, "forward")
+    return values.astype(x.dtype)
 
 
 def transform_symbol(dtype: str, form: str = "") -> str:
@@ -424,13 +424,13 @@ def _transform(form: str, length: Callable[[Node], Size], work: int, words: str,
 
     def guards(node: Node) -> list[Guard]:
         n = length(node)
-        held = _at_most(node, n, LONGEST_TRANSFORM, "a line of {left} numbers is too long")
+        guards = _at_most(node, n, LONGEST_TRANSFORM, "a line of {left} numbers is too long")
         if form and not (isinstance(n, int) and n > 0):
-            held.append(Guard(1, "<=", n, f"{label_op(node)}: a line of {{right}} numbers has no spectrum"))
+            guards.append(Guard(1, "<=", n, f"{label_op(node)}: a line of {{right}} numbers has no spectrum"))
         if form == "back_" and not sizes.equal(size := node.args[0].type.shape[1], _half(n)):
             words = f"{label_op(node)}: the first half of a spectrum has {{left}} numbers, and should have {{right}}"
-            held.append(Guard(size, "==", _half(n), words))
-        return held
+            guards.append(Guard(size, "==", _half(n), words))
+        return guards
 
     name = {"": "fourier", "real_": "real_fourier", "back_": "real_backward"}[form]
     define_op(name, lower=lambda node: call, guards=guards, cost=100.0, doc=words, **own)

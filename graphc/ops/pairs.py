@@ -70,20 +70,20 @@ def from_parts(parts: Node) -> Node:
     """The complex tensor whose real and imaginary parts lie along the last axis of a tensor of floats."""
     axis, shape = parts.ndim - 1, parts.type.shape[:-1]
     last = [subtensor(parts, (*[0] * axis, place), (*shape, 1), (1,) * parts.ndim) for place in (0, 1)]
-    made = pair(*[dimshuffle(part, range(axis)) for part in last])
-    made.__dict__.setdefault("_parts", parts)
-    if made.name is None and parts.name is not None:
-        made.name = parts.name
-        for part, word in zip(made.args, ("real", "imag"), strict=True):
+    whole = pair(*[dimshuffle(part, range(axis)) for part in last])
+    whole.__dict__.setdefault("_parts", parts)
+    if whole.name is None and parts.name is not None:
+        whole.name = parts.name
+        for part, word in zip(whole.args, ("real", "imag"), strict=True):
             part.name = f"{parts.name}.{word}"
-    return made
+    return whole
 
 
 def _source(x: Node) -> Node | None:
     """The tensor of floats whose parts a complex one has, where it was restored from a file; None of a computed one."""
     part = x.args[0]
-    held = part.args[0] if part.op.name == "dimshuffle" else part
-    whole = held.args[0] if held.op.name == "subtensor" else part
+    source = part.args[0] if part.op.name == "dimshuffle" else part
+    whole = source.args[0] if source.op.name == "subtensor" else part
     is_whole = whole.ndim == x.ndim + 1 and whole.type.shape[-1] == 2 and is_float(whole.type.dtype)
     return whole if is_whole and from_parts(whole) is x else None
 
@@ -140,27 +140,27 @@ def children(x: Node) -> tuple[dict[str, Any], str | None]:
 def restored(rest: Any, parts: list[Any]) -> Any:
     """The complex tensor, or array, of its leaf in trees. Around another leaf it is a stand-in, so that the tree keeps
     its structure."""
-    (own,) = parts
-    if isinstance(own, Node):
-        own = plain(own)
-        if not is_float(own.type.dtype) or not own.ndim:
-            return _shell(own)
-        made = from_parts(own)
+    (value,) = parts
+    if isinstance(value, Node):
+        value = plain(value)
+        if not is_float(value.type.dtype) or not value.ndim:
+            return _shell(value)
+        number = from_parts(value)
         if rest is not None:
-            made.__dict__["_is_number"] = True
-        return made
-    if isinstance(own, np.ndarray) and own.dtype.kind == "f" and own.ndim and own.shape[-1] == 2:
-        double = np.dtype("complex64" if own.dtype.itemsize == 4 else "complex128")
-        array = np.ascontiguousarray(own).view(np.ndarray).view(double)[..., 0]
-        return array[()] if isinstance(own, Pairs) else array
-    return _shell(own)
+            number.__dict__["_is_number"] = True
+        return number
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim and value.shape[-1] == 2:
+        double = np.dtype("complex64" if value.dtype.itemsize == 4 else "complex128")
+        array = np.ascontiguousarray(value).view(np.ndarray).view(double)[..., 0]
+        return array[()] if isinstance(value, Pairs) else array
+    return _shell(value)
 
 
 def _shell(leaf: Any) -> Complex:
     """A stand-in for a complex tensor among trees: whatever leaf it has."""
-    made: Complex = object.__new__(Complex)
-    made.__dict__["_parts"] = leaf
-    return made
+    shell: Complex = object.__new__(Complex)
+    shell.__dict__["_parts"] = leaf
+    return shell
 
 
 def taken(tree: Any) -> Any:
@@ -172,10 +172,10 @@ def taken(tree: Any) -> Any:
 
 def _taken(leaf: Any) -> Complex:
     if isinstance(leaf, (complex, np.ndarray, np.generic)):
-        made = value_of(leaf)
+        number = value_of(leaf)
         if type(leaf) is complex:
-            made.__dict__["_is_number"] = True
-        return made
+            number.__dict__["_is_number"] = True
+        return number
     return _shell(type(leaf)((*leaf.shape, 2), COMPLEX[leaf.dtype.name]))
 
 
@@ -379,9 +379,9 @@ def _of_blocks(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
     return unembedded(make(op, (embedded(_hermitian(x) if op.name == "cholesky" else x),), attrs), n, n)
 
 
-def unembedded(made: Node, n: Size, m: Size) -> Node:
+def unembedded(embedding: Node, n: Size, m: Size) -> Node:
     """The matrices (..., n, m) whose `embedded` ones are given."""
-    whole = reshape(made, (*made.type.shape[:-2], n, 2, m, 2))
+    whole = reshape(embedding, (*embedding.type.shape[:-2], n, 2, m, 2))
     return pair(*(whole.part((..., place, slice(None), 0)) for place in (0, 1)))
 
 
@@ -389,13 +389,13 @@ def _each_second(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
     """Real numbers of a matrix that its blocks have twice, in order."""
     (x,) = args
     count = sizes.minimum(*x.type.shape[-2:])
-    made = make(op, (embedded(_hermitian(x) if op.name == "eigvalsh" else x),), attrs)
-    return reshape(made, (*made.type.shape[:-1], count, 2)).part((..., 0))
+    doubled = make(op, (embedded(_hermitian(x) if op.name == "eigvalsh" else x),), attrs)
+    return reshape(doubled, (*doubled.type.shape[:-1], count, 2)).part((..., 0))
 
 
 def _by_order(op: Op, args: Sequence[Node], attrs: Attributes) -> Node:
-    made: Node = HOOKS.orders.FUNCTIONS[op.name](*args, **attrs)
-    return made
+    ordered: Node = HOOKS.orders.FUNCTIONS[op.name](*args, **attrs)
+    return ordered
 
 
 RULES: dict[str, Callable[[Op, Sequence[Node], Attributes], Node]] = {
@@ -621,21 +621,21 @@ def arcsin(x: Node) -> Node:
     """Kahan's formula, as the other inverses."""
     near = _finite(x)
     left, right = _roots(near)
-    made = pair(_atan2(near.args[0], real_of(mul(left, right))), _op("arcsinh")(imag_of(mul(conj(left), right))))
-    return _far(x, made, lambda a, b: (_atan2(a, _abs(b)), _infinite(x.args[1])))
+    result = pair(_atan2(near.args[0], real_of(mul(left, right))), _op("arcsinh")(imag_of(mul(conj(left), right))))
+    return _far(x, result, lambda a, b: (_atan2(a, _abs(b)), _infinite(x.args[1])))
 
 
 def arccos(x: Node) -> Node:
     left, right = _roots(_finite(x))
-    made = pair(_mul(2, _atan2(left.args[0], right.args[0])), _op("arcsinh")(imag_of(mul(conj(right), left))))
-    return _far(x, made, lambda a, b: (_atan2(_abs(b), a), _neg(_infinite(x.args[1]))))
+    result = pair(_mul(2, _atan2(left.args[0], right.args[0])), _op("arcsinh")(imag_of(mul(conj(right), left))))
+    return _far(x, result, lambda a, b: (_atan2(_abs(b), a), _neg(_infinite(x.args[1]))))
 
 
 def arccosh(x: Node) -> Node:
     a, b = _finite(x).args
     left, right = sqrt(pair(_sub(a, 1), b)), sqrt(pair(_add(a, 1), b))
-    made = pair(_op("arcsinh")(real_of(mul(conj(left), right))), _mul(2, _atan2(left.args[1], right.args[0])))
-    return _far(x, made, lambda a, b: (_abs(_infinite(a)), _atan2(b, a)))
+    result = pair(_op("arcsinh")(real_of(mul(conj(left), right))), _mul(2, _atan2(left.args[1], right.args[0])))
+    return _far(x, result, lambda a, b: (_abs(_infinite(a)), _atan2(b, a)))
 
 
 def arctanh(x: Node) -> Node:
@@ -659,25 +659,25 @@ def power(x: Node, y: Node) -> Node:
         if whole == int(whole) and -100 < whole < 100:
             return _whole_power(x, int(whole))
     (c, d), is_zero = _parts(y), elementwise("logical_not", cast(x, "bool"))
-    made = exp(mul(y, log(_choose(is_zero, one_like(x), x))))
+    result = exp(mul(y, log(_choose(is_zero, one_like(x), x))))
     none = _and(_equal(c, 0), _equal(d, 0))
     one, zero, nan = (literal(number, c.type.dtype) for number in (1, 0, np.nan))
     at_zero = _where(none, one, _where(_and(_less(0, c), _equal(d, 0)), zero, nan))
     return pair(
-        _where(is_zero, at_zero, made.args[0]),
-        _where(is_zero, _where(_equal(at_zero, at_zero), zero, nan), made.args[1]),
+        _where(is_zero, at_zero, result.args[0]),
+        _where(is_zero, _where(_equal(at_zero, at_zero), zero, nan), result.args[1]),
     )
 
 
 def _whole_power(x: Node, number: int) -> Node:
-    made, square, left = one_like(x), x, abs(number)
+    product, square, left = one_like(x), x, abs(number)
     is_first = True
     while left:
         if left & 1:
-            made, is_first = (square if is_first else mul(made, square)), False
+            product, is_first = (square if is_first else mul(product, square)), False
         left >>= 1
         square = mul(square, square) if left else square
-    return reciprocal(made) if number < 0 else made
+    return reciprocal(product) if number < 0 else product
 
 
 def _choose(mask: Node, x: Node, y: Node) -> Node:
@@ -688,11 +688,11 @@ def sign(x: Node) -> Node:
     """x / abs(x), 0 of 0, and a direction of a number with one infinite part."""
     size = absolute(x)
     is_zero = _equal(size, 0)
-    made = pair(*(_div(part, _where(is_zero, 1, size)) for part in x.args))
+    unit = pair(*(_div(part, _where(is_zero, 1, size)) for part in x.args))
     first, second = (_op("isinf")(part) for part in x.args)
     is_one = _op("not_equal")(first, second)
     far = [_where(is_far, _copysign(1, part), 0) for is_far, part in zip((first, second), x.args, strict=True)]
-    return _choose(is_one, pair(*far), made)
+    return _choose(is_one, pair(*far), unit)
 
 
 def equal(x: Node, y: Node) -> Node:

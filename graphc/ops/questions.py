@@ -99,15 +99,15 @@ class AtHand:
 
 
 @contextmanager
-def sizes_at_hand(given: Mapping[Node, int]) -> Iterator[list[Note]]:
+def sizes_at_hand(numbers: Mapping[Node, int]) -> Iterator[list[Note]]:
     """While the block runs, answer questions about what follows from these sizes, and from those of the traces around
     it. Gives the list of the notes about these sizes."""
     outer, notes = TRACE.at_hand, list[Note]()
-    values = {size: (np.int64(value), frozenset((size,))) for size, value in given.items()}
+    values = {size: (np.int64(value), frozenset((size,))) for size, value in numbers.items()}
     if outer is not None:
         values = {**outer.values, **values}
     fixed = outer.fixed if outer else set[Node]()
-    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(given, notes)}, fixed)
+    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(numbers, notes)}, fixed)
     try:
         yield notes
     finally:
@@ -138,8 +138,8 @@ def _computed(root: Node, values: dict[Node, tuple[Any, frozenset[Node]]]) -> tu
         pending.pop()
         if node not in values:
             pairs = [values[arg] for arg in node.args]
-            own = frozenset[Node]().union(*(each for _, each in pairs))
-            values[node] = _evaluated(node, [each for each, _ in pairs]), own
+            sources = frozenset[Node]().union(*(each for _, each in pairs))
+            values[node] = _evaluated(node, [each for each, _ in pairs]), sources
     return values[root]
 
 
@@ -178,8 +178,8 @@ def answered(relation: str, left: Any, right: Any) -> bool | None:
     answer = bool(RELATIONS[relation](*values))
     if values[1] != values[1]:  # NaN: the answer is the same for all sizes
         return answer
-    own = frozenset().union(*(each[1] for each in (known, other) if each is not None))
-    _note(left, relation if answer else OPPOSITES[relation], right, own)
+    sources = frozenset().union(*(each[1] for each in (known, other) if each is not None))
+    _note(left, relation if answer else OPPOSITES[relation], right, sources)
     return answer
 
 
@@ -214,8 +214,8 @@ def asked_attribute(node: Node, name: str) -> Any:
     if name in OF_NUMBERS and (number := asked_number(node)) is not None:
         return getattr(np.asarray(number).item(), name)
     if asked_by_user(4):
-        what = describe(node)
-        raise GraphAttributeError(f"{what}: a tensor has no attribute {name!r}{asked(what)}")
+        described = describe(node)
+        raise GraphAttributeError(f"{described}: a tensor has no attribute {name!r}{asked(described)}")
     raise AttributeError(f"a tensor has no attribute {name!r}")
 
 
@@ -248,8 +248,8 @@ def asked_length(size: Size) -> Size:
 
 def told(node: Node) -> bool | None:
     """The truth of a value, which is a guard then; None where no arguments are at hand."""
-    found: bool | None = None if TRACE.values is None else TRACE.values.truth(node)
-    return found
+    truth: bool | None = None if TRACE.values is None else TRACE.values.truth(node)
+    return truth
 
 
 def fixed_size(size: Size) -> int | None:
@@ -286,20 +286,20 @@ def agreeing(node: Node) -> Node:
     return node
 
 
-def _note(left: Node, relation: str, right: Any, own: frozenset[Node]) -> None:
+def _note(left: Node, relation: str, right: Any, sources: frozenset[Node]) -> None:
     """Note what holds. If sizes of several traces decide it, each of them is noted as it is."""
     hand, where = TRACE.at_hand, program_line()
-    given = {size: int(hand.values[size][0]) for size in own}
-    lists = {id(hand.notes[size]): hand.notes[size] for size in own}
+    numbers = {size: int(hand.values[size][0]) for size in sources}
+    lists = {id(hand.notes[size]): hand.notes[size] for size in sources}
     if len(lists) == 1:
         (notes,) = lists.values()
-        note = Note(plain(left), relation, right, given, where)
+        note = Note(plain(left), relation, right, numbers, where)
         notes.append(note)
         if relation == "equal" and (line := line_of(note)) is not None:
             hand.fixed.add(line[0])
         return
-    hand.fixed.update(given)
-    for size, number in given.items():
+    hand.fixed.update(numbers)
+    for size, number in numbers.items():
         hand.notes[size].append(Note(size, "equal", number, {size: number}, where))
 
 
@@ -476,10 +476,10 @@ def _decided_for_all(relation: str, left: Node, right: Any) -> bool | None:
     pairs = [_items(left), _items(right)]
     if len(pairs[0]) != len(pairs[1]):
         return relation == "not_equal"
-    found = [decided("equal", a, b) if isinstance(a, Node) else a == b for a, b in zip(*pairs, strict=True)]
-    if False in found:
+    answers = [decided("equal", a, b) if isinstance(a, Node) else a == b for a, b in zip(*pairs, strict=True)]
+    if False in answers:
         return relation == "not_equal"
-    return None if None in found else relation == "equal"
+    return None if None in answers else relation == "equal"
 
 
 def _items(vector: Any) -> Sequence[Any]:
@@ -490,7 +490,7 @@ def _items(vector: Any) -> Sequence[Any]:
 
 def is_size(node: Any) -> bool:
     """Tell whether a number or a vector is computed from nothing but sizes and constants."""
-    pending, seen, found = [node], set[Node](), False
+    pending, seen, is_found = [node], set[Node](), False
     while pending:
         current = pending.pop()
         if not isinstance(current, Node):
@@ -500,12 +500,12 @@ def is_size(node: Any) -> bool:
             continue
         seen.add(current)
         is_leaf = current.op is SIZE or sizes.is_natural(current)
-        found |= is_leaf
+        is_found |= is_leaf
         whole = current.type.dtype[0] != "f" and len(current.type.shape) < 2 and len(seen) < MOST_NODES
         if not is_leaf and (not whole or not (current.args or current.op is CONSTANT)):
             return False
         pending += current.args
-    return found
+    return is_found
 
 
 def is_outside(node: Node) -> bool:
@@ -517,23 +517,23 @@ def class_of(node: Any) -> type:
     """The class of NumPy's or Python's object that a tensor stands for in a traced function."""
     if type(node) is not Comparison and (type(node.type) is not Type or is_outside(plain(node))):
         return type(node)
-    kind = np.dtype(node.type.dtype)
+    dtype = np.dtype(node.type.dtype)
     if type(node) is Number:
-        return {"f": float, "b": bool}.get(kind.kind, int)
+        return {"f": float, "b": bool}.get(dtype.kind, int)
     if node.type.shape or type(node) not in (Node, Scalar, Comparison):
         return np.ndarray
-    given: type | None = node.__dict__.get("_given")
-    TRACE.has_asked_class |= given is not None
-    return given or kind.type
+    class_: type | None = node.__dict__.get("_given")
+    TRACE.has_asked_class |= class_ is not None
+    return class_ or dtype.type
 
 
 def rounded(node: Node, digits: int | None, is_traced: bool) -> Node:
     """Python's `round` of a tensor: of a number in a traced function, without digits, one of Python's integers."""
-    made: Node = FUNCTIONS["round"](node, digits or 0)
+    number: Node = FUNCTIONS["round"](node, digits or 0)
     if digits is None and is_traced and class_of(node) is not np.ndarray:
-        made = make(OPS["cast"], (made,), {"dtype": "int64"})
-        made.__class__ = Number
-    return made
+        number = make(OPS["cast"], (number,), {"dtype": "int64"})
+        number.__class__ = Number
+    return number
 
 
 FUNCTIONS.update(class_of=class_of, rounded=rounded, truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
@@ -554,8 +554,8 @@ class Shape(tuple[Any, ...]):
 
     def vector(self) -> Node:
         """The sizes as an int64 vector."""
-        made: Node = FUNCTIONS["as_tensor"](list(self), dtype="int64")
-        return made
+        vector: Node = FUNCTIONS["as_tensor"](list(self), dtype="int64")
+        return vector
 
     def __add__(self, other: Any) -> Any:
         return Shape(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
@@ -569,8 +569,8 @@ class Shape(tuple[Any, ...]):
     __rmul__ = __mul__
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return Shape(found) if isinstance(key, slice) else found
+        items = tuple.__getitem__(self, key)
+        return Shape(items) if isinstance(key, slice) else items
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
@@ -583,8 +583,8 @@ class Shape(tuple[Any, ...]):
         return FUNCTIONS["array_function"](function, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        given = [each.vector() if isinstance(each, Shape) else each for each in inputs]
-        return FUNCTIONS["array_ufunc"](ufunc, method, given, kwargs)
+        operands = [each.vector() if isinstance(each, Shape) else each for each in inputs]
+        return FUNCTIONS["array_ufunc"](ufunc, method, operands, kwargs)
 
     def __reduce__(self) -> Any:
         return tuple, (tuple(self),)

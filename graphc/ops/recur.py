@@ -188,8 +188,8 @@ def _extreme_lower(node: Node) -> Lowering:
 
 def _recurrence_lower(node: Node) -> Lowering:
     late = "-0.0" if is_float(node.type.dtype) else "0", "_0 + _2", "_2 * _1"
-    own, before = ("0", "multiply_add(_1, _0, _2)", "_1"), ("0", "_0", "multiply_add(_2, _0, _3)")
-    return _recur(node, *{"own": own, "before": before, "late": late}[node.attrs["form"]])
+    after, before = ("0", "multiply_add(_1, _0, _2)", "_1"), ("0", "_0", "multiply_add(_2, _0, _3)")
+    return _recur(node, *{"own": after, "before": before, "late": late}[node.attrs["form"]])
 
 
 def _stepped_lower(node: Node) -> Lowering:
@@ -284,14 +284,14 @@ def _samples(
             ("no columns", (4, 0), 0),
         ]
         for form, (name, shape, axis), reverse in product(forms, shapes, (False, True)):
-            own = axis, reverse, *form
-            yield f"{name}{', reversed' if reverse else ''}", partial(_applied, build, own), *[shape] * count
+            settings = axis, reverse, *form
+            yield f"{name}{', reversed' if reverse else ''}", partial(_applied, build, settings), *[shape] * count
 
     return samples(*rows(forms), others=list(rows(others)))
 
 
-def _applied(build: Callable[..., Node], own: Sequence[Any], *arrays: Node) -> Node:
-    return build(*arrays, *own)
+def _applied(build: Callable[..., Node], settings: Sequence[Any], *arrays: Node) -> Node:
+    return build(*arrays, *settings)
 
 
 define_op(
@@ -382,10 +382,10 @@ def times_power(x: Node, power: Node) -> Node:
     `MOST` every result is 0 or infinite, and a third of it is the exponent of a number, as it must be: 0 times an
     infinity is none."""
     most = MOST[x.type.dtype]
-    held = elementwise("clip", cast(power, "int64"), -most, most)
-    third = elementwise("floor_div", held, 3)
+    bounded = elementwise("clip", cast(power, "int64"), -most, most)
+    third = elementwise("floor_div", bounded, 3)
     scale = elementwise("exp2", cast(third, x.type.dtype))
-    last = elementwise("exp2", cast(held - third * 2, x.type.dtype))
+    last = elementwise("exp2", cast(bounded - third * 2, x.type.dtype))
     return x * scale * scale * last
 
 
@@ -407,5 +407,5 @@ def steady(x: Node, axis: int, reverse: bool) -> tuple[Node, Node, Node]:
     logs = logarithms(x)
     upto = make(OPS["running_sum"], (logs,), {"axis": axis, "reverse": reverse})
     whole = exponents(upto)
-    own = whole - exponents(upto - logs)
-    return times_power(x, -own), own, whole
+    shifts = whole - exponents(upto - logs)
+    return times_power(x, -shifts), shifts, whole

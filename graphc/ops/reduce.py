@@ -123,8 +123,8 @@ def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty:
     ]
 
     def rows(kind: Any, count: int | None = None) -> list[Row]:
-        found = ((f"{row} over {axes}", axes, Argument(shape, kind)) for row, shape, axes in shapes[:count])
-        return [(text, lambda x, axes=axes: reduction(name, x, axes), argument) for text, axes, argument in found]
+        cases = ((f"{row} over {axes}", axes, Argument(shape, kind)) for row, shape, axes in shapes[:count])
+        return [(text, lambda x, axes=axes: reduction(name, x, axes), argument) for text, axes, argument in cases]
 
     ints = rows("int", 3) if kind == "float" and name != "supremum" else []
     return samples(*rows(kind), others=ints) if differentiable else samples(others=[*rows(kind), *ints])
@@ -229,7 +229,7 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _define_extreme(
     name: str, reduce: Any, neutral: Callable[[str], str], accumulate: str, doc: str, empty: bool = False
 ) -> None:
-    more: dict[str, Any] = {} if empty else {"guards": _nonempty_guards}
+    guarded: dict[str, Any] = {} if empty else {"guards": _nonempty_guards}
     define_op(
         name,
         infer=(lambda args, attrs: Type(args[0].type.dtype, _check(name, args, attrs)))
@@ -241,7 +241,7 @@ def _define_extreme(
         samples=_samples(name, empty=empty),
         batch=shifted("axes"),
         doc=doc,
-        **more,
+        **guarded,
     )
 
 

@@ -120,13 +120,13 @@ def _lower(row: Row) -> Callable[[Node], Scalar]:
     if isinstance(template, str):
         always = Scalar(template)
         return lambda node: always
-    made: dict[str, Scalar] = {}
+    lowered: dict[str, Scalar] = {}
 
     def lower(node: Node) -> Scalar:
         dtype = node.args[-1].type.dtype
-        if dtype not in made:
-            made[dtype] = Scalar(template(dtype))
-        return made[dtype]
+        if dtype not in lowered:
+            lowered[dtype] = Scalar(template(dtype))
+        return lowered[dtype]
 
     return lower
 

@@ -260,8 +260,8 @@ def _eval(node: Node, *values: Array) -> Any:
     taken = 0
     while taken < most:
         row = most - 1 - taken if loop.repeat.reverse else taken
-        given = zip((*loop.elements, *loop.states), (*(s[row] for s in sequences), *states), strict=True)
-        results = run_steps(steps, {**{param: np.asarray(value) for param, value in given}, **fixed})
+        bound = zip((*loop.elements, *loop.states), (*(s[row] for s in sequences), *states), strict=True)
+        results = run_steps(steps, {**{param: np.asarray(value) for param, value in bound}, **fixed})
         states = results[: len(states)]
         for output, value in zip(outputs, results[len(states) :], strict=False):
             output[row] = value

@@ -183,7 +183,7 @@ def check_naturals(shape: Sequence[Size], what: str) -> None:
 
 def factors(shape: Sequence[Size]) -> Counter[Size]:
     """The factors of the element count: size nodes, products taken apart, and one number."""
-    found: Counter[Size] = Counter()
+    counts: Counter[Size] = Counter()
     number = 1
     pending = list(shape)
     while pending:
@@ -193,9 +193,9 @@ def factors(shape: Sequence[Size]) -> Counter[Size]:
         elif isinstance(size, int):
             number *= size
         else:
-            found[size] += 1
-    found[number] += 1
-    return found
+            counts[size] += 1
+    counts[number] += 1
+    return counts
 
 
 # --- broadcast_to ---------------------------------------------------------------------------------------------------
@@ -275,10 +275,10 @@ def guard_axis(x: Node, axis: int, guard: Guard) -> Node:
     target = (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :])
     if sizes.equal(shape[axis], 1):
         return reshape(x, target)  # a broadcast would expand it
-    held = broadcast_to(x, target)
-    if held.where is not None and held.where.words is None:
-        held.where = replace(held.where, words=Words(guard.message, turned))
-    return held
+    guarded = broadcast_to(x, target)
+    if guarded.where is not None and guarded.where.words is None:
+        guarded.where = replace(guarded.where, words=Words(guard.message, turned))
+    return guarded
 
 
 define_op(

@@ -112,11 +112,11 @@ def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
 def _positions(numbers: Sequence[Sequence[int]]) -> tuple[Any, ...]:
     """NumPy's indices of the last axes, for windows of these counts, widths, strides and steps."""
     rank = len(numbers[0])
-    found: list[Any] = [...]
+    index: list[Any] = [...]
     for axis, (count, width, stride, step) in enumerate(zip(*numbers, strict=True)):
         place = np.arange(count)[:, None] * stride + np.arange(width) * step
-        found.append(np.expand_dims(place, [k for k in range(2 * rank) if k not in (axis, rank + axis)]))
-    return tuple(found)
+        index.append(np.expand_dims(place, [k for k in range(2 * rank) if k not in (axis, rank + axis)]))
+    return tuple(index)
 
 
 def _columns(values: Sequence[Array], rank: int) -> list[list[int]]:
@@ -127,14 +127,14 @@ def _source(slidings: Sequence[Sliding], index: Index, element: Element) -> Inde
     """The place of element `index` of the windows in the array."""
     rank = len(slidings)
     outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
-    found = (
+    position = (
         loopir.add(
             loopir.multiply(place, shapes.size_expr(sliding.stride, element)),
             loopir.multiply(inner, shapes.size_expr(sliding.step, element)),
         )
         for sliding, place, inner in zip(slidings, places, within, strict=True)
     )
-    return (*outer, *found)
+    return (*outer, *position)
 
 
 # --- windows --------------------------------------------------------------------------------------------------------
@@ -228,8 +228,10 @@ def _inc_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, y = args[:2]
     rank: int = attrs["axes"]
     if x.type.dtype != y.type.dtype or y.ndim != x.ndim + rank or rank > x.ndim:
-        held = f"{describe(y)} of type {y.type}"
-        raise GraphTypeError(f"inc_windows: {held} are no windows over {rank} axes of {describe(x)} of type {x.type}")
+        described = f"{describe(y)} of type {y.type}"
+        raise GraphTypeError(
+            f"inc_windows: {described} are no windows over {rank} axes of {describe(x)} of type {x.type}"
+        )
     _check("inc_windows", x, _parts("inc_windows", args, attrs))
     return x.type
 
@@ -263,14 +265,14 @@ def _inc_writes(node: Node) -> Sequence[Write]:
             return [index[order.index(axis)] for axis in range(y.ndim)]
 
         def target(index: Index, element: Element) -> Index:
-            found = back(index)
-            found[last] = loopir.add(found[last], loopir.integer(later))
-            return _source(slidings, tuple(found), element)
+            position = back(index)
+            position[last] = loopir.add(position[last], loopir.integer(later))
+            return _source(slidings, tuple(position), element)
 
         def value(index: Index) -> tuple[int, Index]:
-            found = back(index)
-            found[-1] = loopir.add(found[-1], loopir.integer(first))
-            return 1, tuple(found)
+            position = back(index)
+            position[-1] = loopir.add(position[-1], loopir.integer(first))
+            return 1, tuple(position)
 
         extents = (*y.type.shape[:-1], count)
         return Write(tuple(extents[axis] for axis in order), target, value, accumulate=True)
@@ -410,8 +412,8 @@ def segment_of(starts: Node, count: Size) -> Node:
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, starts = args
     if not x.ndim or starts.ndim != 1 or starts.type.dtype not in INTEGERS:
-        held = f"{describe(x)} of type {x.type} at {describe(starts)} of type {starts.type}"
-        raise GraphTypeError(f"segment_sum takes an array and a vector of integers, not {held}")
+        described = f"{describe(x)} of type {x.type} at {describe(starts)} of type {starts.type}"
+        raise GraphTypeError(f"segment_sum takes an array and a vector of integers, not {described}")
     if accumulator(x.type.dtype) != x.type.dtype:
         raise GraphTypeError(
             f"segment_sum of {describe(x)}: {x.type.dtype} is to be cast to {accumulator(x.type.dtype)} first"
@@ -486,8 +488,8 @@ define_op(
 def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     starts, count = args
     if starts.ndim != 1 or starts.type.dtype not in INTEGERS:
-        held = f"{describe(starts)} of type {starts.type}"
-        raise GraphTypeError(f"segment_of takes a vector of integers and a size, not {held}")
+        described = f"{describe(starts)} of type {starts.type}"
+        raise GraphTypeError(f"segment_of takes a vector of integers and a size, not {described}")
     return Type("int64", shapes.as_sizes((count,), "segment_of"))
 
 

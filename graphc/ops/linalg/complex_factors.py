@@ -84,12 +84,12 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 def _eval(node: Node, a: Array) -> Array:
     whole = np.ascontiguousarray(a).view("complex64" if a.dtype == np.float32 else "complex128")[..., 0]
     outer = whole.shape[:-2]
-    made = [np.ascontiguousarray(each) for each in COMPUTE[node.attrs["of"]](whole)]
+    results = [np.ascontiguousarray(each) for each in COMPUTE[node.attrs["of"]](whole)]
     wanted = FACTORS[node.attrs["of"]](*whole.shape[-2:])
     flat = []
-    for each, factor in zip(made, wanted, strict=True):
-        own = each.astype(whole.dtype) if factor.is_complex else each
-        flat.append(own.view(a.dtype).reshape(*outer, factor.length))
+    for each, factor in zip(results, wanted, strict=True):
+        part = each.astype(whole.dtype) if factor.is_complex else each
+        flat.append(part.view(a.dtype).reshape(*outer, factor.length))
     return np.ascontiguousarray(np.concatenate(flat, -1), a.dtype)
 
 
@@ -100,15 +100,15 @@ def factors(of: str, a: Node) -> list[Node]:
 
 
 def _taken_apart(flat: Node, wanted: Sequence[Factor]) -> list[Node]:
-    outer, found = flat.type.shape[:-1], []
+    outer, factors = flat.type.shape[:-1], []
     place: Size = 0
     for factor in wanted:
         end = sizes.add(place, factor.length)
         part = flat.part((..., slice(place, end)))
         whole = reshape(part, (*outer, *factor.shape, *(2,) * factor.is_complex))
-        found.append(from_parts(whole) if factor.is_complex else whole)
+        factors.append(from_parts(whole) if factor.is_complex else whole)
         place = end
-    return found
+    return factors
 
 
 # --- derivatives ------------------------------------------------------------------------------------------------------
@@ -140,20 +140,20 @@ def _over_gaps(x: Node, w: Node) -> Node:
     return _where(is_same, 0.0, elementwise("true_div", x, _where(is_same, 1.0, gaps)))
 
 
-def _of_eigh(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
+def _of_eigh(a: Node, results: Sequence[Node], cotangents: Sequence[Node]) -> Node:
     """v (diag(w') + (v* v') / (w_j - w_i)) v*, of equal eigenvalues without the second term, where the stars are
     conjugate transposes and the strokes cotangents."""
-    (w, v), (of_values, of_vectors) = made, given
+    (w, v), (of_values, of_vectors) = results, cotangents
     adjoint = _adjoint(v)
     inner = _over_gaps(matmul(adjoint, of_vectors), w)
     inner = inner + _where(_diagonal(w.type.shape[-1]), expand(of_values, (of_values.ndim,)), 0.0)
     return matmul(matmul(v, inner), adjoint)
 
 
-def _of_eig(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
+def _of_eig(a: Node, results: Sequence[Node], cotangents: Sequence[Node]) -> Node:
     """v^-* (diag(w') + (v* t') / conj(w_j - w_i)) v*. t' are the cotangents of vectors of any length and phase, of
     which `eig` takes those of length 1 whose largest element is real."""
-    (w, v), (of_values, of_vectors) = made, given
+    (w, v), (of_values, of_vectors) = results, cotangents
     n = w.type.shape[-1]
     adjoint, sizes_of_v = _adjoint(v), elementwise("abs", v)
     products = _summed(conj(of_vectors) * v)
@@ -165,9 +165,9 @@ def _of_eig(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
     return solve(adjoint, matmul(inner, adjoint))
 
 
-def _of_eigvals(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
+def _of_eigvals(a: Node, results: Sequence[Node], cotangents: Sequence[Node]) -> Node:
     """As `_of_eig`; its eigenvalues may come in another order."""
-    (values,), (of_values,) = made, given
+    (values,), (of_values,) = results, cotangents
     w, v = factors("eig", a)
     far = elementwise("abs", elementwise("sub", _columns(w), expand(values, (values.ndim,))))
     is_own = elementwise("equal", expand(far.argmin(axis=-1), (far.ndim - 1,)), iota(w.type.shape[-1]))
@@ -175,10 +175,10 @@ def _of_eigvals(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
     return _of_eig(a, (w, v), (ordered, v * 0.0))
 
 
-def _of_svd(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
+def _of_svd(a: Node, results: Sequence[Node], cotangents: Sequence[Node]) -> Node:
     """u (diag(s') + (j + j*) s + s (k + k*) - i Im(diag(v* v')) / s) v* and what turns the spaces of u and v, where
     j, k are u* u', v* v' over the gaps s_j^2 - s_i^2."""
-    (u, s, vh), (of_u, of_s, of_vh) = made, given
+    (u, s, vh), (of_u, of_s, of_vh) = results, cotangents
     count = s.type.shape[-1]
     below = _where(elementwise("equal", s, 0), 0.0, 1.0 / _where(elementwise("equal", s, 0), 1.0, s))
     squares, diagonal = s * s, _diagonal(count)
@@ -198,10 +198,10 @@ def _of_svd(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
     return matmul(matmul(u, inner) + of_u, _adjoint(v)) + matmul(u, _adjoint(of_v))
 
 
-def _of_qr(a: Node, made: Sequence[Node], given: Sequence[Node]) -> Node:
+def _of_qr(a: Node, results: Sequence[Node], cotangents: Sequence[Node]) -> Node:
     """(q' + q h) u^-* for the columns of the square part u of r, where h is Hermitian and has the lower triangle of
     u u'* - q'* q; q r' for those beyond it, which q' takes along."""
-    (q, r), (of_q, of_r) = made, given
+    (q, r), (of_q, of_r) = results, cotangents
     count, width = r.type.shape[-2:]
     of_beyond = _where(elementwise("greater_equal", iota(width), count), of_r, 0.0)
     square, of_square = (x.part((..., slice(None), slice(0, count))) for x in (r, of_r))
@@ -233,8 +233,8 @@ DERIVATIVES = {
 
 def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     wanted = _factors(node)
-    a, made, given = from_parts(node.args[0]), _taken_apart(node, wanted), _taken_apart(cotangent, wanted)
-    return (parts_of(DERIVATIVES[node.attrs["of"]](a, made, given)),)
+    a, results, cotangents = from_parts(node.args[0]), _taken_apart(node, wanted), _taken_apart(cotangent, wanted)
+    return (parts_of(DERIVATIVES[node.attrs["of"]](a, results, cotangents)),)
 
 
 define_op(

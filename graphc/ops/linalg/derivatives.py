@@ -143,15 +143,15 @@ def eigh_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Se
         half = _over(turned, magnitude, _columns(values) - _rows(values))
         parts.append(half * literal(0.5, a.type.dtype))
     inner = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-    found = mirrored(matmul(matmul(vectors, inner), transpose(vectors)))
-    return (found if node.attrs.get("lower", True) else transpose(found),)
+    gradient = mirrored(matmul(matmul(vectors, inner), transpose(vectors)))
+    return (gradient if node.attrs.get("lower", True) else transpose(gradient),)
 
 
 def eigvalsh_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """The same for the values alone."""
     vectors = item(make(OPS["eigh"], node.args, node.attrs), 1)
-    found = mirrored(matmul(vectors * _columns(cotangent), transpose(vectors)))
-    return (found if node.attrs.get("lower", True) else transpose(found),)
+    gradient = mirrored(matmul(vectors * _columns(cotangent), transpose(vectors)))
+    return (gradient if node.attrs.get("lower", True) else transpose(gradient),)
 
 
 # --- svd --------------------------------------------------------------------------------------------------------------
@@ -179,20 +179,20 @@ def svd_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
         turned = _turned_pairs(s, *rotations)
         inner = turned if inner is None else inner + turned
     assert inner is not None
-    found = matmul(matmul(u, inner), vh)
+    gradient = matmul(matmul(u, inner), vh)
     if of_u is not None and not sizes.equal(rows, count):
-        found = found + matmul(_outside(u, of_u, s, rows, count), vh)
+        gradient = gradient + matmul(_outside(u, of_u, s, rows, count), vh)
     if of_v is not None and not sizes.equal(columns, count):
-        found = found + matmul(u, transpose(_outside(v, of_v, s, columns, count)))
-    return (found,)
+        gradient = gradient + matmul(u, transpose(_outside(v, of_v, s, columns, count)))
+    return (gradient,)
 
 
 def _turned_pairs(s: Node, of_u: tuple[Node, Node] | None, of_v: tuple[Node, Node] | None) -> Node:
     """(x s_j + s_i y) / E for rotations x of U and y of V, as ((x + y) / (s_j - s_i) + (x - y) / (s_j + s_i)) / 2."""
     if of_u is None or of_v is None:
-        given = of_u or of_v
-        assert given is not None
-        together, size = given
+        cotangent_of_one = of_u or of_v
+        assert cotangent_of_one is not None
+        together, size = cotangent_of_one
         apart = together if of_v is None else -together
     else:
         size = of_u[1] + of_v[1]
@@ -254,13 +254,13 @@ def qr_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Sequ
         if of_r is not None:
             of_rest = _part(of_r, -1, count, columns)
             of_r = _part(of_r, -1, 0, count)
-            more = matmul(beyond, transpose(of_rest))
-            of_q = more if of_q is None else of_q + more
+            projected = matmul(beyond, transpose(of_rest))
+            of_q = projected if of_q is None else of_q + projected
             rest = matmul(q, of_rest)
         else:
             rest = zeros(a.type.dtype, beyond.type.shape)
-    found = _qr_of_tall(q, left, of_q, of_r)
-    return (found if rest is None else concatenate([found, rest], a.ndim - 1),)
+    gradient = _qr_of_tall(q, left, of_q, of_r)
+    return (gradient if rest is None else concatenate([gradient, rest], a.ndim - 1),)
 
 
 def _qr_of_tall(q: Node, r: Node, of_q: Node | None, of_r: Node | None) -> Node:
@@ -317,8 +317,8 @@ def eig_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
         inner = real, imaginary
     if 2 in cotangents or 3 in cotangents:
         none = zeros(vr.type.dtype, vr.type.shape)
-        given: Complex = (cotangents.get(2, none), cotangents.get(3, none))
-        of_vectors = _vectors_part(turned, vectors, given, (wr, wi))
+        of_pair: Complex = (cotangents.get(2, none), cotangents.get(3, none))
+        of_vectors = _vectors_part(turned, vectors, of_pair, (wr, wi))
         inner = of_vectors if inner is None else (inner[0] + of_vectors[0], inner[1] + of_vectors[1])
     assert inner is not None
     right = _times(inner, turned)
@@ -332,9 +332,9 @@ def eig_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
     return (_part(both, -2, 0, a.type.shape[-1]),)
 
 
-def _vectors_part(turned: Complex, vectors: Complex, given: Complex, values: Complex) -> Complex:
+def _vectors_part(turned: Complex, vectors: Complex, cotangents: Complex, values: Complex) -> Complex:
     wr, wi = values
-    seen = _times(turned, given)
+    seen = _times(turned, cotangents)
     lengths = diagonal_of(seen[0])
     gram = _times(turned, vectors)
     parts = [part - other * _columns(lengths) for part, other in zip(seen, gram, strict=True)]
@@ -435,16 +435,16 @@ def pulled_back(lower: Node, cotangent: Node) -> Node | None:
 def _pairs(products: Sequence[Product]) -> list[tuple[Product, Product]] | None:
     """Each product with the one that mirrors it; None where one has none."""
     alone: dict[object, list[Product]] = {}
-    found: list[tuple[Product, Product]] = []
+    pairs: list[tuple[Product, Product]] = []
     for each in products:
         if each.inner is each.right:
-            found.append((each, each))
+            pairs.append((each, each))
         elif alone.get(each.mirrored):
             other = alone[each.mirrored].pop()
-            found += [(each, other), (other, each)]
+            pairs += [(each, other), (other, each)]
         else:
             alone.setdefault(each.key, []).append(each)
-    return None if any(alone.values()) else found
+    return None if any(alone.values()) else pairs
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
@@ -524,8 +524,8 @@ def _number(x: Node, outer: int) -> Factors | None:
     before = x.args[0]
     if before.ndim != x.ndim or not all(sizes.equal(size, 1) for size in before.type.shape[outer:]):
         return None
-    one = all(sizes.equal(size, 1) for size in before.type.shape)
-    return _factors_of(_in_order(before, () if one else tuple(range(outer))))
+    is_number = all(sizes.equal(size, 1) for size in before.type.shape)
+    return _factors_of(_in_order(before, () if is_number else tuple(range(outer))))
 
 
 def _factors_of(x: Node, depth: int = DEEPEST) -> Factors:
@@ -592,7 +592,7 @@ def _scaled(factors: Factors, x: Node, outer: int, depth: int = DEEPEST) -> tupl
             factors, base = _scaled(factors, x.args[1], outer, depth)
             return factors, apply_routine(x.op, (a, base), **attrs)
         case "add":
-            (left, one), (right, other) = (_scaled((), arg, outer, depth) for arg in x.args)
-            if one is other:
-                return (*factors, _sum_of((left, right), x.type.dtype)), one
+            (left, core), (right, other) = (_scaled((), arg, outer, depth) for arg in x.args)
+            if core is other:
+                return (*factors, _sum_of((left, right), x.type.dtype)), core
     return factors, x

@@ -58,10 +58,10 @@ def _banded(ab: Array, b: Array, below: int, transposed: bool) -> Array:
             bands[row, columns] = ab[len(ab) - 1 - row, columns + row - below]
         ab, below, above = bands, above, below
     try:
-        found = import_module("scipy.linalg").solve_banded((below, above), ab, b, check_finite=False)
+        x = import_module("scipy.linalg").solve_banded((below, above), ab, b, check_finite=False)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(SINGULAR) from None
-    return np.asarray(found)
+    return np.asarray(x)
 
 
 NOT_POSITIVE = "Matrix is not positive definite"
@@ -73,10 +73,10 @@ def _positive_banded(ab: Array, b: Array) -> Array:
     try:
         # one more diagonal, of zeros: of two SciPy asks another routine, which does not look at what it divides by
         wide = np.concatenate([ab, np.zeros((1, ab.shape[1]))]) if len(ab) == 2 else ab
-        found = import_module("scipy.linalg").solveh_banded(wide, b, lower=True, check_finite=False)
+        x = import_module("scipy.linalg").solveh_banded(wide, b, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(NOT_POSITIVE) from None
-    return np.asarray(found)
+    return np.asarray(x)
 
 
 def _along(left: Node, right: Node, rows: Size, first: Size) -> Node:
@@ -107,9 +107,9 @@ def _positive_banded_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     ab, _ = node.args
     of_b = positive_banded_solve(ab, cotangent, node.attrs[ON_ERROR])
     rows = ab.type.shape[-2]
-    one, other = (_along(*pair, rows, 0) for pair in ((of_b, node), (node, of_b)))
+    below, other = (_along(*pair, rows, 0) for pair in ((of_b, node), (node, of_b)))
     on_diagonal = elementwise("equal", expand(iota(rows), (1,)), literal(0, "int64"))
-    return -elementwise("where", on_diagonal, one, one + other), of_b
+    return -elementwise("where", on_diagonal, below, below + other), of_b
 
 
 def _of_bands(letters: Letters, pivots: bool) -> list[Size]:
@@ -270,10 +270,10 @@ def _sylvester(a: Array, b: Array, c: Array, a_turned: bool, b_turned: bool) -> 
     if not c.size:
         return c
     solve = import_module("scipy.linalg.lapack").dtrsyl
-    found, scale, status = solve(a, b, c, "NT"[int(a_turned)], "NT"[int(b_turned)])
+    x, scale, status = solve(a, b, c, "NT"[int(a_turned)], "NT"[int(b_turned)])
     if status:
         raise np.linalg.LinAlgError(NOT_UNIQUE)
-    return np.asarray(found / scale)
+    return np.asarray(x / scale)
 
 
 def _upper(x: Node, count: int) -> Node:

@@ -51,9 +51,9 @@ def cholesky(a: Node, on_error: str = "raise") -> Node:
 def _cholesky_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """Return the cotangent of the lower triangle alone (Murray, Differentiation of the Cholesky decomposition,
     2016)."""
-    found = pulled_back(node, cotangent)
-    if found is not None:
-        return [on_diagonal(triangle(found, strict=True), _scaled(0.5, found))]
+    gradient = pulled_back(node, cotangent)
+    if gradient is not None:
+        return [on_diagonal(triangle(gradient, strict=True), _scaled(0.5, gradient))]
     solve = partial(triangular_solve, node, transposed=True, on_error=node.attrs[ON_ERROR])
     inner = triangle(matmul(transpose(node), triangle(cotangent)))
     inner = on_diagonal(inner, _scaled(0.5, inner))
@@ -93,15 +93,15 @@ def inverse_of_factor(lower: Node) -> Node:
 
 
 def _inverse_of_factor(lower: Array) -> Array:
-    found = np.empty(lower.shape)
+    inverses = np.empty(lower.shape)
     for place in np.ndindex(lower.shape[:-2]):
-        one = np.tril(lower[place]).astype(np.float64)
+        factor = np.tril(lower[place]).astype(np.float64)
         try:
-            half = np.linalg.inv(one)
+            half = np.linalg.inv(factor)
         except np.linalg.LinAlgError:
-            half = np.full_like(one, np.inf)
-        found[place] = half.T @ half
-    return found
+            half = np.full_like(factor, np.inf)
+        inverses[place] = half.T @ half
+    return inverses
 
 
 def _inverse_of_factor_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -333,8 +333,8 @@ def _samples(build: Any, *, square: bool = False, result: int | None = 0) -> Sam
     """Samples of a routine. result: the one that is looked at."""
 
     def one(x: Node) -> Node:
-        made = build(x)
-        return made if result is None else made[result]
+        results = build(x)
+        return results if result is None else results[result]
 
     shapes = {"a matrix": (3, 3)} if square else {"a high one": (4, 2), "broad ones": (2, 2, 4)}
     return samples(others=[(name, one, shape) for name, shape in shapes.items()])

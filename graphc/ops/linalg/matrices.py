@@ -86,8 +86,8 @@ def _solve_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if a.ndim != b.ndim or a.type.dtype != b.type.dtype:
         raise RankError(f"{what}: the operands should have one rank and one dtype")
     outer = zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)
-    found = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(outer)]
-    return Type(b.type.dtype, (*found, b.type.shape[-1]))
+    batch = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(outer)]
+    return Type(b.type.dtype, (*batch, b.type.shape[-1]))
 
 
 def _solve_eval(node: Node, a: Array, b: Array) -> Array:

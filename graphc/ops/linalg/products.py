@@ -322,11 +322,11 @@ def _gemm_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     assert parts.alpha is not None
     product = matmul(parts.a, parts.b)
     scaled = shapes.filled(parts.alpha, shape) * cotangent
-    own = (reduce_sum(cotangent * product, axes), *_matmul_vjp(product, scaled))
+    of_factors = (reduce_sum(cotangent * product, axes), *_matmul_vjp(product, scaled))
     if parts.c is None or parts.beta is None:
-        return own
+        return of_factors
     of_c = shapes.filled(parts.beta, shape) * cotangent
-    return (of_c, *own, reduce_sum(cotangent * parts.c, axes))
+    return (of_c, *of_factors, reduce_sum(cotangent * parts.c, axes))
 
 
 def _gemm_guards(node: Node) -> Sequence[Guard]:

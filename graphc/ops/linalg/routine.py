@@ -155,8 +155,8 @@ def apply_routine(op: Op, args: Sequence[Node], on_error: str | None = None, **f
 
 
 def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-    made = make(node.op, repeated(args, batched, size), node.attrs)
-    return [(item(made, place), True) for place in range(len(outputs_of(made)))] if made.is_tuple else made
+    batch = make(node.op, repeated(args, batched, size), node.attrs)
+    return [(item(batch, place), True) for place in range(len(outputs_of(batch)))] if batch.is_tuple else batch
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -191,11 +191,11 @@ def _infer(routine: Routine, args: Sequence[Node]) -> Type:
 
 def letters_of(routine: Routine, node: Node) -> Letters:
     """The sizes of a node's routine."""
-    found: dict[str, Size] = {}
+    sizes: dict[str, Size] = {}
     for arg, axes in zip(node.args, routine.operands, strict=True):
         for letter, size in zip(axes, arg.type.shape[arg.ndim - len(axes) :], strict=True):
-            found[letter] = size if isinstance(size, int) else found.get(letter, size)
-    return {**found, **routine.derived(found)}
+            sizes[letter] = size if isinstance(size, int) else sizes.get(letter, size)
+    return {**sizes, **routine.derived(sizes)}
 
 
 def _guards(routine: Routine, node: Node) -> list[Guard]:
@@ -236,8 +236,8 @@ def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
 
 def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, int]) -> Sequence[Array]:
     with np.errstate(all="ignore"):
-        made = routine.compute(*arrays, **options)
-    return made if isinstance(made, tuple) else (made,)
+        results = routine.compute(*arrays, **options)
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, int]) -> list[Array]:
@@ -275,12 +275,12 @@ def failed(node: Node, words: str, place: tuple[int, int] | None = None) -> str:
 def near_failures(nodes: Sequence[Node]) -> str:
     """The message where compiled code says that one of the nodes' routines failed, and the interpreter does
     not: both round. Nothing where none may fail."""
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for node in (*nodes, *nodes_within(nodes)):
         routine = ROUTINES.get(node.op.name)
         if routine is not None and routine.failures and node.attrs[ON_ERROR] == "raise":
-            found[failed(node, routine.failures[0])] = None
-    return " or ".join(found)
+            messages[failed(node, routine.failures[0])] = None
+    return " or ".join(messages)
 
 
 def origin_of(node: Node) -> str:
