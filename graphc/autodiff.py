@@ -39,6 +39,7 @@ from graphc.ops.scan import depends_on_loop, scan_node
 from graphc.ops.shape import concatenate, expand, filled, guard_axis, iota, zeros
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
+from graphc.startup.process import temporarily
 from graphc.trees import as_list
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
@@ -259,17 +260,11 @@ def jvp(
     directions = [_as_cotangent(start, t) for start, t in zip(starts, as_list(tangents), strict=True)]
     # The cotangents are variables: the vjp is linear in them, and its derivative does not contain them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
-    before, DIRECTION.is_transposed = DIRECTION.is_transposed, True
-    try:
+    with temporarily(DIRECTION, is_transposed=True):
         transposed = vjp(ends, starts, dummies, disconnected_inputs)
-    finally:
-        DIRECTION.is_transposed = before
     own, given = _at_own_sizes(_summed(zip(transposed, directions, strict=True)))
-    before, DIRECTION.is_forward = DIRECTION.is_forward, True
-    try:
+    with temporarily(DIRECTION, is_forward=True):
         products = _backward(own, dummies, (), "ignore", replace=False)
-    finally:
-        DIRECTION.is_forward = before
     products = _with(given, products) if given else products
     return _like(outputs, substitute(products, {dummy: zeros(dummy.type.dtype, dummy.type.shape) for dummy in dummies}))
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import operator
 from _thread import _local as local  # threading.local, without importing threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +40,7 @@ from graphc.ir.node import (
     describe,
 )
 from graphc.ir.walk import Graph, toposort, type_sizes
+from graphc.startup.process import temporarily
 from graphc.startup.record import record
 
 Bindings: TypeAlias = dict[Node, Array]
@@ -66,14 +67,9 @@ class Watch(local):
 WATCH = Watch()
 
 
-@contextmanager
-def watched(seen: Seen) -> Iterator[None]:
+def watched(seen: Seen) -> AbstractContextManager[None]:
     """While the block runs, call `seen` with each value as it is computed."""
-    before, WATCH.seen = WATCH.seen, seen
-    try:
-        yield
-    finally:
-        WATCH.seen = before
+    return temporarily(WATCH, seen=seen)
 
 
 @record()

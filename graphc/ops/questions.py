@@ -54,6 +54,7 @@ from graphc.ir.source_lines import (
 from graphc.ir.symbol import METHODS, asked
 from graphc.ir.walk import as_size_node
 from graphc.startup.hooks import HOOKS
+from graphc.startup.process import temporarily
 from graphc.startup.record import record
 
 # --- sizes at hand ----------------------------------------------------------------------------------------------------
@@ -107,11 +108,9 @@ def sizes_at_hand(numbers: Mapping[Node, int]) -> Iterator[list[Note]]:
     if outer is not None:
         values = {**outer.values, **values}
     fixed = outer.fixed if outer else set[Node]()
-    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(numbers, notes)}, fixed)
-    try:
+    hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(numbers, notes)}, fixed)
+    with temporarily(TRACE, at_hand=hand):
         yield notes
-    finally:
-        TRACE.at_hand = outer
 
 
 def found(value: Any) -> tuple[Any, frozenset[Node]] | None:

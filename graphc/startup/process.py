@@ -156,6 +156,17 @@ def _streams() -> list[Any]:
 
 
 @contextmanager
+def temporarily(state: object, **values: object) -> Iterator[None]:
+    """Set attributes of `state`, such as a thread's, while the block runs."""
+    before = {name: getattr(state, name) for name in values}
+    vars(state).update(values)
+    try:
+        yield
+    finally:
+        vars(state).update(before)
+
+
+@contextmanager
 def _without_collector(finish: Callable[[], None]) -> Iterator[None]:
     """Disable garbage collection while the block runs, if it was enabled, and finish with its objects."""
     if not gc.isenabled():

@@ -27,6 +27,7 @@ from graphc.ir.source_lines import TRACE, Where, program_line
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.ops.elementwise import elementwise
+from graphc.startup.process import temporarily
 from graphc.startup.record import record
 from graphc.tracing.arguments import Settings
 
@@ -137,16 +138,6 @@ class Answers(Values):
 
 
 @contextmanager
-def at_hand(values: Values) -> Iterator[None]:
-    """Answer questions about values while the block runs."""
-    outer, TRACE.values = TRACE.values, values
-    try:
-        yield
-    finally:
-        TRACE.values = outer
-
-
-@contextmanager
 def answering(
     function: Any, variables: Sequence[Node], args: Any, kwargs: Any, given: Sequence[Any], answers: Sequence[Any] = ()
 ) -> Iterator[Answers | None]:
@@ -158,7 +149,7 @@ def answering(
     variants = function.entries.get(function.keyed(args, kwargs)[0], [])
     room = function.settings.max_variants - sum(bool(each.questions) for each in variants)
     values = Answers(variables, given, room > 0, answers)
-    with at_hand(values):
+    with temporarily(TRACE, values=values):
         yield values
 
 

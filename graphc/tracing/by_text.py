@@ -32,8 +32,9 @@ from graphc.ir.walk import Graph, nodes_of, substitute
 from graphc.options import options
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
+from graphc.startup.process import temporarily
 from graphc.startup.record import replace
-from graphc.tracing.answers import Values, at_hand
+from graphc.tracing.answers import Values
 from graphc.tracing.arguments import Parts
 from graphc.tracing.outside import Reach, Source, as_now, check_unchanged, undo, within_reach
 from graphc.tracing.traced import Jitted
@@ -126,18 +127,14 @@ class Retraced(ByText):
         given: Sequence[Any],
     ) -> tuple[Any, list[Node], Sequence[Any]]:
         """Run the function on variables, whose values are at hand."""
-        with at_hand(Values(variables, given)):
+        with temporarily(TRACE, values=Values(variables, given)):
             return super().run_with(variables, donated, parts, static, given)
 
     def run(self, *args: Any) -> Any:
         """Run the function on tensors. Where the call has run it before, it draws the same numbers again."""
         undo(self.generators)
-        outer = TRACE.watch
-        TRACE.watch, TRACE.may_draw = partial(undrawn, self.generators), True
-        try:
+        with temporarily(TRACE, watch=partial(undrawn, self.generators), may_draw=True):
             return super().run(*args)
-        finally:
-            TRACE.watch, TRACE.may_draw = outer, False
 
     def is_argument(self, node: Node) -> bool:
         if super().is_argument(node) or self.has_few:

@@ -33,6 +33,7 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.identity import again, named
 from graphc.ops.shape import zeros
 from graphc.options import options
+from graphc.startup.process import temporarily
 from graphc.tensor import boundary
 from graphc.tracing.arguments import parameters_of
 from graphc.tracing.interface import P, R
@@ -200,11 +201,8 @@ class CustomVjp(Custom[P, R]):
         made = run(self.by, self.bwd, [*first, like(call.made, fresh)])
         parts = [as_node(leaf) for leaf in leaves(made) if isinstance(leaf, Node) and is_float_node(leaf)]
         seeds = {part: variable(part.type.dtype, part.type.shape) for part in parts}
-        DIRECTION.is_transposed = False  # what `bwd` calls may call `bwd`
-        try:
+        with temporarily(DIRECTION, is_transposed=False):  # what `bwd` calls may call `bwd`
             found = pulled_back(seeds, fresh)
-        finally:
-            DIRECTION.is_transposed = True
         if depend(found, fresh):
             raise self.wrong(
                 f"{title(self.bwd)} is not linear in the cotangent, as forward products (jvp, jacfwd, linearize, hvp) "

@@ -47,6 +47,7 @@ from graphc.ops.elementwise import as_node
 from graphc.ops.identity import Frame, attached
 from graphc.ops.questions import Note, agreeing, sizes_at_hand
 from graphc.startup.hooks import HOOKS, once
+from graphc.startup.process import temporarily
 from graphc.startup.record import record
 from graphc.tensor import boundary
 from graphc.tracing.answers import answering, corrections
@@ -436,17 +437,15 @@ class Jitted(Direct, Interface[P, R]):
         ones = axes_of_one(given)
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
-        outer, TRACE.strict = TRACE.strict, strict
         try:
-            with answering(self, variables, args, kwargs, given):
-                self.run_with(variables, self.donated(args, static, parts), parts, static, given)
-            if not met:
-                return None
-            made = self.trace(args, kwargs, given, ones)
+            with temporarily(TRACE, strict=strict):
+                with answering(self, variables, args, kwargs, given):
+                    self.run_with(variables, self.donated(args, static, parts), parts, static, given)
+                if not met:
+                    return None
+                made = self.trace(args, kwargs, given, ones)
         except GraphcError:
             return None
-        finally:
-            TRACE.strict = outer
         if not isinstance(made, Variant):
             return None
         variants.insert(0, made)
