@@ -9,6 +9,7 @@ autograd's functions return. They are made of `graphc.grad`, `graphc.jvp` and `g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import signature
@@ -17,20 +18,35 @@ from typing import Any
 import numpy as np
 
 from graphc import lax, numpy as jnp, tracing, tree
+from graphc.errors import GraphValueError
 from graphc.ir.node import Node
 from graphc.tracing import checkpoint, hvp, jvp, linearize, vjp
 from graphc.tracing.derivatives import retraceable
 from graphc.tree import ravel_pytree
 
 __all__ = [
-    "adam", "check_grads", "checkpoint", "defjvp", "defvjp", "deriv", "elementwise_grad", "fixed_point", "flatten",
-    "flatten_func", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product", "hessian_vector_product",
-    "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp", "multigrad_dict", "primitive",
-    "rmsprop", "sgd", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
+    "adam", "check_grads", "checkpoint", "convolve", "defjvp", "defvjp", "deriv", "elementwise_grad", "fixed_point",
+    "flatten", "flatten_func", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
+    "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
+    "multigrad_dict", "primitive", "rmsprop", "sgd", "tensor_jacobian_product", "value_and_grad",
+    "vector_jacobian_product",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> Any:
+    why = ""
+    if name in ("trace", "Node"):
+        why = ": graphc.make_graph(f)(x) gives the graph as text, graphc.printing.debugprint that of a jitted function"
+    elif name in ("Box", "VSpace", "new_box", "getval", "isbox"):
+        why = ": autograd's boxes are not there; graphc.tree.register_pytree_node takes classes that hold arrays"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why}")
 
 
 def grad(fun: Function, argnum: Argnum = 0) -> Any:
@@ -450,6 +466,47 @@ def adam(
         return -step_size * whole[0] / (np.sqrt(whole[1]) + eps)
 
     return _descend(gradient, x0, callback, num_iters, step)
+
+
+def convolve(
+    A: Any,  # noqa: N803 - autograd's names
+    B: Any,  # noqa: N803
+    axes: Sequence[Sequence[int]] | None = None,
+    dot_axes: Sequence[Sequence[int]] = ((), ()),
+    mode: str = "full",
+) -> Any:
+    """Return the convolution of autograd's `scipy.signal`: along one to three `axes` of each array, with products
+    summed along `dot_axes`. The axes of the result are the other ones of `A`, those of `B`, and the convolved ones.
+    mode: "full", "same" (of the sizes of `A`) or "valid". Raises GraphValueError for another mode.
+
+    >>> convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([1., 3., 2.])
+    """
+    if mode not in ("full", "same", "valid"):
+        raise GraphValueError(f"convolve: the mode is 'full', 'same' or 'valid', not {mode!r}")
+    images, kernels = jnp.asarray(A), jnp.asarray(B)
+    along = [*axes] if axes is not None else [range(images.ndim), range(kernels.ndim)]
+    if mode == "valid" and any(images.shape[k] < kernels.shape[m] for k, m in zip(*along, strict=True)):
+        swapped = convolve(kernels, images, along[::-1], dot_axes[::-1], mode)
+        count, others = len(along[0]), kernels.ndim - len(along[1]) - len(dot_axes[1])
+        return jnp.moveaxis(swapped, range(others), range(-count - others, -count)) if others else swapped
+    (images, outer), (kernels, inner) = (
+        _in_order(each, *places) for each, *places in zip((images, kernels), along, dot_axes, strict=True)
+    )
+    sizes = kernels.shape[2:]
+    ends = [(n - 1, n - 1) if mode == "full" else (n - 1 - (n - 1) // 2, (n - 1) // 2) for n in sizes]
+    turned = jnp.flip(kernels, range(2, kernels.ndim))
+    made = lax.conv_general_dilated(images, turned, (1,) * len(sizes), "VALID" if mode == "valid" else ends)
+    return made.reshape((*outer, *inner, *made.shape[2:]))
+
+
+def _in_order(x: Any, along: Sequence[int], summed: Sequence[int]) -> tuple[Any, list[Any]]:
+    """An array with its other axes as one, its summed axes as one, and then those of the convolution; and the sizes of
+    the other ones."""
+    others = [axis for axis in range(x.ndim) if axis not in (*along, *summed)]
+    sizes = [[x.shape[axis] for axis in axes] for axes in (others, summed, along)]
+    merged = [math.prod(sizes[0]), math.prod(sizes[1]), *sizes[2]]
+    return jnp.transpose(x, (*others, *summed, *along)).reshape(merged), sizes[0]
 
 
 def _descend(gradient: Function, x0: Any, callback: Function | None, count: int, step: Function) -> Any:

@@ -42,7 +42,9 @@ def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
     assert [name for name in foreign if name not in T.LAZY["inspection"].split()] == []
 
 
-@pytest.mark.parametrize("name", "lax numpy numpy.linalg printing random session tensor.linalg scan_utils".split())
+@pytest.mark.parametrize(
+    "name", "autograd lax nn numpy numpy.linalg printing random session tensor.linalg scan_utils".split()
+)
 def test_a_module_shows_nothing_that_it_imports(name: str) -> None:
     module = importlib.import_module(f"graphc.{name}")
     assert not {"annotations", "Any", "TYPE_CHECKING", "explain_all", "np"} & {*dir(module)}

@@ -261,3 +261,6 @@ for _name in __all__:
 
 if not TYPE_CHECKING:  # which know the module
     __getattr__ = lazily(__name__, {"initializers": ""})
+
+    def __dir__() -> list[str]:
+        return [*__all__, "initializers"]

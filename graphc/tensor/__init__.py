@@ -30,6 +30,7 @@ from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
 if TYPE_CHECKING:
+    from graphc.tensor import linalg as linalg
     from graphc.tensor.arranging import *
     from graphc.tensor.calculus import *
     from graphc.tensor.contraction import *
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from graphc.theano.opclasses import *
 
     __all__: list[str]
-    linalg: Anything  # rooms that stand above this one
-    nlinalg: Anything
+    nlinalg: Anything  # rooms that stand above this one
     slinalg: Anything
     opt: Anything
 

@@ -256,18 +256,27 @@ class Lowering:
 
     def compile(self) -> Executable:
         """Compile it."""
-        return Executable(self.function, self.function.function_for(*self.args, **self.kwargs))
+        return Executable(self.function, self.function.function_for(*self.args, **self.kwargs), self.args, self.kwargs)
 
 
 @record(eq=False)
 class Executable:
     """A jitted function compiled for some types of arguments; a call with other types raises GraphTypeError and
-    compiles nothing. function: the compiled function of the leaves of the arguments."""
+    compiles nothing. function: the compiled function of the leaves of the arguments. args, kwargs: those that it was
+    lowered for; a call may leave out the static ones, as in JAX."""
 
     jitted: Any
     function: Function
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        static = self.jitted.static
+        places, others = static.places(len(self.args))
+        if len(args) == len(others):
+            left = iter(args)
+            args = tuple([value if place in places else next(left) for place, value in enumerate(self.args)])
+        kwargs = {name: self.kwargs[name] for name in static.names if name in self.kwargs} | kwargs
         if self.jitted.known_for(args, kwargs) is not self.function:
             raise GraphTypeError(f"{self.jitted.title} was compiled for arguments of other types than these")
         return self.jitted(*args, **kwargs)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.testing as npt
 import pytest
 
+import graphc
 from graphc import autograd as ag
 
 X = np.array([0.3, -1.2, 2.0])
@@ -153,3 +154,45 @@ def test_functions_of_vectors() -> None:
     squares, restore, vector = ag.flatten_func(lambda p, k: {"a": k * p["a"] ** 2}, {"a": X})
     npt.assert_allclose(squares(vector, 2.0), 2 * X**2)
     npt.assert_allclose(restore(vector)["a"], X)
+
+
+def _convolved(a: Any, b: Any, mode: str) -> Any:
+    """The products of all pairs of elements, added up at the sums of their places."""
+    whole = np.zeros([n + m - 1 for n, m in zip(a.shape, b.shape, strict=True)])
+    for places in np.ndindex(b.shape):
+        whole[tuple(slice(k, k + n) for k, n in zip(places, a.shape, strict=True))] += a * b[places]
+    cuts = {
+        "full": lambda n, m: slice(None),
+        "same": lambda n, m: slice((m - 1) // 2, (m - 1) // 2 + n),
+        "valid": lambda n, m: slice(min(n, m) - 1, max(n, m)),
+    }
+    return whole[tuple(cuts[mode](n, m) for n, m in zip(a.shape, b.shape, strict=True))]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [((5,), (3,)), ((3,), (5,)), ((4, 5), (2, 3))])
+def test_convolutions_along_chosen_axes(mode: str, sizes: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=size) for size in sizes)
+    if mode != "same" or a.size > b.size:
+        npt.assert_allclose(ag.convolve(a, b, mode=mode), _convolved(a, b, mode))
+    images, kernels = (rng.normal(size=(2, 3, *size)) for size in sizes)
+    axes = [range(2, images.ndim)] * 2
+    found = ag.convolve(images, kernels, axes=axes, dot_axes=([1], [1]), mode=mode)
+    for i, j in np.ndindex(2, 2):
+        whole = sum(ag.convolve(x, y, mode=mode) for x, y in zip(images[i], kernels[j], strict=True))
+        npt.assert_allclose(found[i, j], whole)
+    with graphc.options.change(mode="interpreted"):
+        slopes = ag.grad(lambda x: (ag.convolve(x, b, mode=mode) ** 2).sum())(a)
+    step = rng.normal(size=a.shape)
+    values = [(ag.convolve(a + h * step, b, mode=mode) ** 2).sum() for h in (1e-6, -1e-6)]
+    npt.assert_allclose((values[0] - values[1]) / 2e-6, (slopes * step).sum(), rtol=1e-5, atol=1e-8)
+
+
+def test_names_of_tracers_say_what_stands_for_them() -> None:
+    with pytest.raises(AttributeError, match=r"'trace': make_graph\(f\)\(x\) gives the graph as text"):
+        ag.trace  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'Box': .* register_pytree_node takes classes that hold arrays"):
+        ag.Box  # noqa: B018
+    with pytest.raises(ValueError, match="'full', 'same' or 'valid', not 'half'"):
+        ag.convolve(X, X, mode="half")

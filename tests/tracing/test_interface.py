@@ -160,6 +160,16 @@ def test_what_is_compiled_can_be_looked_at() -> None:
         f.explain()
 
 
+def test_calls_of_lowered_functions_may_leave_out_static_arguments() -> None:
+    f = graphc.jit(lambda n, x, b, power=1: (n * x + b) ** power, static_argnums=0, static_argnames="power")
+    made = f.lower(3, np.ones(2), 1.0, power=2).compile()
+    for given in ((3, np.ones(2), 1.0), (np.ones(2), 1.0)):
+        assert made(*given).tolist() == made(*given, power=2).tolist() == [16.0, 16.0]
+    for wrong in ({"power": 1}, {"power": 3}):
+        with pytest.raises(GraphTypeError, match="other types"):
+            made(np.ones(2), 1.0, **wrong)
+
+
 def test_printers_take_jitted_functions() -> None:
     f = graphc.jit(decay)
     with pytest.raises(GraphValueError, match="decay .* is not compiled yet: call it"):
