@@ -190,9 +190,9 @@ def test_convolutions_along_chosen_axes(mode: str, sizes: Any) -> None:
 
 
 def test_names_of_tracers_say_what_stands_for_them() -> None:
-    with pytest.raises(AttributeError, match=r"'trace': make_graph\(f\)\(x\) gives the graph as text"):
+    with pytest.raises(AttributeError, match=r"'trace': graphc.make_graph\(f\)\(x\) gives the graph as text"):
         ag.trace  # noqa: B018
-    with pytest.raises(AttributeError, match=r"'Box': .* register_pytree_node takes classes that hold arrays"):
+    with pytest.raises(AttributeError, match=r"'Box': .*register_pytree_node takes classes that hold arrays"):
         ag.Box  # noqa: B018
     with pytest.raises(ValueError, match="'full', 'same' or 'valid', not 'half'"):
         ag.convolve(X, X, mode="half")
