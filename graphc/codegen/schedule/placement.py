@@ -8,7 +8,7 @@ hand, joins it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
 from graphc.codegen.schedule.bodies import branch_sizes, scan_sizes
@@ -96,8 +96,7 @@ class Placement:
                 expand(self._uses, node, Use(draft.number, draft.index, draft.path))
 
     def _join(self, node: Node, kind: NestKind, space: tuple[Size, ...], uses: Sequence[Use]) -> NestDraft | None:
-        """A planned nest over the same sizes that may compute `node` too. Column reductions share a nest where they
-        reduce the same axes, and none needs another's result."""
+        """A planned nest over the same sizes that may compute `node` too, one of its users if possible."""
         if kind not in ("loops", "column reduction"):
             return None
         users = list(dict.fromkeys(use.nest for use in uses))
@@ -106,29 +105,36 @@ class Placement:
         )
         if kind == "loops":
             others = [] if self._feeds_reduction(users) else [n for n in others if self._waits_alike(node, n)]
-        for number in (*users, *others):
-            draft = self._drafts.by_number[number]
-            if draft.kind != kind or draft.space != space or not self._has_room(draft, node):
-                continue
-            if isinstance(lowering_of(node), SegmentNumber) and draft.segments not in (None, node):
-                continue
-            if kind == "column reduction" and reduced_axes(draft.roots[0]) != reduced_axes(node):
-                continue
-            if any(use.nest == number and (kind == "column reduction" or use.index != draft.index) for use in uses):
-                continue
-            if any(self._drafts.is_later(number, user) for user in users):
-                continue
-            if any(self._goals.is_deferred(root) != self._goals.is_deferred(node) for root in draft.roots):
-                continue
-            if number not in users and self._feeds_reduction(
-                use.nest for root in draft.roots for use in self._uses.of_stored[root]
-            ):
-                continue
-            updates = any(self._goals.is_update(root) for root in (node, *draft.roots))
-            if updates and any(user != number for user in users):
-                continue
-            return draft
-        return None
+        candidates = (self._drafts.by_number[number] for number in (*users, *others))
+        return next(
+            (
+                draft
+                for draft in candidates
+                if draft.kind == kind and draft.space == space and self._may_hold(draft, node, uses, users)
+            ),
+            None,
+        )
+
+    def _may_hold(self, draft: NestDraft, node: Node, uses: Sequence[Use], users: Collection[int]) -> bool:
+        """Tell whether a nest of the kind and sizes that `node` needs may compute it, for these uses in these nests."""
+        number, is_reduction = draft.number, draft.kind == "column reduction"
+        if not self._has_room(draft, node):
+            return False
+        if isinstance(lowering_of(node), SegmentNumber) and draft.segments not in (None, node):
+            return False
+        if is_reduction and reduced_axes(draft.roots[0]) != reduced_axes(node):
+            return False
+        if any(use.nest == number and (is_reduction or use.index != draft.index) for use in uses):
+            return False  # it reads elements that another iteration computes
+        if any(self._drafts.is_later(number, user) for user in users):
+            return False
+        if any(self._goals.is_deferred(root) != self._goals.is_deferred(node) for root in draft.roots):
+            return False
+        uses_of_roots = (use.nest for root in draft.roots for use in self._uses.of_stored[root])
+        if number not in users and self._feeds_reduction(uses_of_roots):
+            return False
+        updates = any(self._goals.is_update(root) for root in (node, *draft.roots))
+        return not (updates and any(user != number for user in users))
 
     def _has_room(self, draft: NestDraft, node: Node) -> bool:
         """Tell whether a nest may store one more value."""

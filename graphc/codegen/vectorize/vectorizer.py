@@ -1,4 +1,4 @@
-"""Decide which loops are written over vectors, and in what shape.
+"""Decide which loops are written over vectors, and in what form.
 
 In: a module of LLVM IR that holds generated functions, before it is optimised. Out: the same module, its loops
 written over vectors (widen.py) where their source says that iterations are independent; metadata tells LLVM to leave
@@ -234,10 +234,10 @@ def vectorize_loop(loop: Loop, flow: Flow, is_nested: bool) -> bool:
     if counted is None or (counted.trip_count is not None and counted.trip_count <= small):
         return False
     body = read_body(counted, steps)
-    shape = None if body is None else shape_of(body, is_nested)
-    if body is None or shape is None:
+    form = None if body is None else form_of(body, is_nested)
+    if body is None or form is None:
         return False
-    branches = write_loop(counted, body, shape)
+    branches = write_loop(counted, body, form)
     if options.verify:
         verify_loop([branch.parent for branch in branches], body)
     for branch in branches:
@@ -253,33 +253,43 @@ def may_vectorize(blocks: Collection[ir.Block]) -> bool:
     return len(exits) == 1 and all(map(is_lanewise, calls)) and not any(map(scatters, blocks))
 
 
-def shape_of(body: LoopBody, is_nested: bool) -> LoopForm | None:
-    """The shape of a loop; None where vectors gain nothing."""
+def form_of(body: LoopBody, is_nested: bool) -> LoopForm | None:
+    """The form of a loop over vectors; None where vectors gain nothing."""
     varying = [each for each in body.live_instructions() if not body.is_invariant(each)]
-    calls = {each: symbol for each in varying if (symbol := called_symbol(each)) is not None}
     lanes = usual_width() // (8 * widest(body, varying))
+    if lanes < 2 or not (varying or body.reductions) or not all(each.pays(lanes) for each in body.columns.values()):
+        return None
     # A vector of truth values is a register only where masks are; a packed mask takes ten times as long.
-    truths = any(each.step.type == BOOL for each in body.reductions.values())
-    if not all(each.pays(lanes) for each in body.columns.values()):
+    if any(each.step.type == BOOL for each in body.reductions.values()) and not has_avx512():
         return None
-    if lanes < 2 or not (varying or body.reductions) or (truths and not has_avx512()):
-        return None
+    calls = {each: symbol for each in varying if (symbol := called_symbol(each)) is not None}
     out_of_line = are_many(calls.values()) and all(one_vector(symbol.format) == lanes for symbol in calls.values())
     stores = any(isinstance(each, ir.StoreInstr) for each in varying)
     masked = has_avx512() and (bool(calls) or not stores)
-    if out_of_line:
-        count = VECTORS if body.counter_calls.isdisjoint(varying) else vectors_in_order()
-    elif calls:
-        several = len(calls) >= 2 * longest_chain(varying, body) or body.reductions
-        count = FEWER if several else CHAINS if has_fma() else 1
-    elif body.reductions:
-        count = next(some for some in (CHAINS, FEWER, 1) if some * len(body.reductions) <= REGISTERS or some == 1)
-    else:
-        count = next(some for some in (CHAINS, FEWER, 1) if some * len(varying) <= SMALL_BODY or some == 1)
     copies = is_copy(body)
     narrow = NARROW if is_nested and lanes > NARROW and not masked and not calls else 1
-    scalar_up_to = SCALAR_UP_TO if (body.reductions and not calls) or copies else narrow - 1
-    return LoopForm(count * lanes, lanes, narrow, scalar_up_to, masked, bool(calls), out_of_line, copies)
+    return LoopForm(
+        interleaved=lanes * vectors_at_a_time(body, varying, len(calls), out_of_line),
+        lanes=lanes,
+        narrow=narrow,
+        scalar_up_to=SCALAR_UP_TO if (body.reductions and not calls) or copies else narrow - 1,
+        masked=masked,
+        is_long=bool(calls),
+        out_of_line=out_of_line,
+        is_copy=copies,
+    )
+
+
+def vectors_at_a_time(body: LoopBody, varying: Sequence[ir.Instruction], calls: int, out_of_line: bool) -> int:
+    """The number of vectors that one iteration handles, so that they are chains enough, in registers. calls: the number
+    of elementary functions; out_of_line: they are called, not inlined."""
+    if out_of_line:
+        return VECTORS if body.counter_calls.isdisjoint(varying) else vectors_in_order()
+    if calls:
+        are_chains = calls >= 2 * longest_chain(varying, body) or body.reductions
+        return FEWER if are_chains else CHAINS if has_fma() else 1
+    used, most = (len(body.reductions), REGISTERS) if body.reductions else (len(varying), SMALL_BODY)
+    return next(count for count in (CHAINS, FEWER, 1) if count * used <= most or count == 1)
 
 
 def widest(body: LoopBody, varying: Sequence[ir.Instruction]) -> int:

@@ -1,6 +1,6 @@
 """Write a counted loop anew over vectors.
 
-In: a counted loop of a module of LLVM IR, the body that was read, and the shape to give it. Out: the same iterations as
+In: a counted loop of a module of LLVM IR, the body that was read, and the form to give it. Out: the same iterations as
 several loops. With four vectors of 8 numbers at a time and a trip count of 75,
 
     for i in independent(n):      becomes   interleaved   i = 0, 32         32 iterations at a time
@@ -87,14 +87,14 @@ class State:
     totals: Totals
 
 
-def write_loop(loop: CountedLoop, body: LoopBody, shape: LoopForm) -> list[ir.Instruction]:
-    """Replace a loop by the loops of a shape; returns the branches that end these."""
-    return _Writer(loop, body, shape).write()
+def write_loop(loop: CountedLoop, body: LoopBody, form: LoopForm) -> list[ir.Instruction]:
+    """Replace a loop by the loops of a form; returns the branches that end these."""
+    return _Writer(loop, body, form).write()
 
 
 class _Writer:
-    def __init__(self, loop: CountedLoop, body: LoopBody, shape: LoopForm) -> None:
-        self.loop, self.body, self.shape = loop, body, shape
+    def __init__(self, loop: CountedLoop, body: LoopBody, form: LoopForm) -> None:
+        self.loop, self.body, self.form = loop, body, form
         self.function: ir.Function = loop.body.function
         self.branches: list[ir.Instruction] = []
 
@@ -103,13 +103,13 @@ class _Writer:
         start = self.write_guard(guard, preheader.block)
         self.invariants = Invariants(self.body, preheader)
         initial = State(preheader, start, {slot: preheader.load(slot) for slot in self.body.reductions})
-        is_complete = self.shape.masked or self.shape.is_copy
-        if self.shape.is_copy:
+        is_complete = self.form.masked or self.form.is_copy
+        if self.form.is_copy:
             self.call_memory_functions(begin, start)
             after = State(begin, self.stop, initial.totals)
         else:
             after = self.write_vectors(State(begin, start, initial.totals), preheader)
-        if self.shape.scalar_up_to:
+        if self.form.scalar_up_to:
             after = self.join_small(initial, begin.block, after, is_complete)
         else:
             preheader.branch(begin.block)
@@ -140,23 +140,23 @@ class _Writer:
 
     def write_vectors(self, state: State, preheader: ir.IRBuilder) -> State:
         """Write the loops over vectors: all iterations but a remainder, or all of them under a mask."""
-        shape, initial = self.shape, state.totals
-        state = replace(state, totals=self.in_first_lane(preheader, initial, shape.lanes))
-        if shape.interleaved > shape.lanes:
-            wide = self.in_first_lane(preheader, initial, shape.interleaved)
-            state = self.write_iterations("interleaved", state, shape.interleaved, accumulators=wide)
-        if not (shape.masked and shape.is_long):
-            state = self.write_iterations("vector", state, shape.lanes)
-        if shape.masked and shape.out_of_line and shape.interleaved == VECTORS * shape.lanes and not state.totals:
-            name, left = "interleaved_masked", SINGLE * shape.lanes
-            state = self.write_iterations(name, state, shape.interleaved, masked=True, leave=left)
-        if shape.masked:
-            state = self.write_iterations("masked", state, shape.lanes, masked=True)
+        form, initial = self.form, state.totals
+        state = replace(state, totals=self.in_first_lane(preheader, initial, form.lanes))
+        if form.interleaved > form.lanes:
+            wide = self.in_first_lane(preheader, initial, form.interleaved)
+            state = self.write_iterations("interleaved", state, form.interleaved, accumulators=wide)
+        if not (form.masked and form.is_long):
+            state = self.write_iterations("vector", state, form.lanes)
+        if form.masked and form.out_of_line and form.interleaved == VECTORS * form.lanes and not state.totals:
+            name, left = "interleaved_masked", SINGLE * form.lanes
+            state = self.write_iterations(name, state, form.interleaved, masked=True, leave=left)
+        if form.masked:
+            state = self.write_iterations("masked", state, form.lanes, masked=True)
         results = {slot: reduce(state.builder, self.body.reductions[slot].step, v) for slot, v in state.totals.items()}
-        if shape.narrow == 1:
+        if form.narrow == 1:
             return replace(state, totals=results)
-        narrow = replace(state, totals=self.identities(shape.narrow))
-        return self.combine(results, self.write_iterations("narrow", narrow, shape.narrow))
+        narrow = replace(state, totals=self.identities(form.narrow))
+        return self.combine(results, self.write_iterations("narrow", narrow, form.narrow))
 
     def write_iterations(
         self,
@@ -185,7 +185,7 @@ class _Writer:
         begins = before.totals if accumulators is None else accumulators
         running = {slot: begin_phi(body, (value, builder.block)) for slot, value in begins.items()}
         mask = first_lanes(body, body.sub(self.stop, here), lanes) if masked else None
-        vectors = VectorBody(self.invariants, body, lanes, self.shape, here, mask)
+        vectors = VectorBody(self.invariants, body, lanes, self.form, here, mask)
         vectors.write()
         added = {slot: vectors.accumulate(self.body.reductions[slot], total) for slot, total in running.items()}
         following = body.add(here, INT64(lanes))
@@ -214,7 +214,7 @@ class _Writer:
         (`is_complete`), to a scalar loop."""
         preheader, joined = initial.builder, self.new_block("scalar" if is_complete else "join")
         count = preheader.sub(self.stop, initial.index)
-        is_small = preheader.icmp_signed("<=", count, INT64(self.shape.scalar_up_to))
+        is_small = preheader.icmp_signed("<=", count, INT64(self.form.scalar_up_to))
         preheader.cbranch(is_small, joined.block, begin)
         if is_complete:
             scalar = self.write_iterations("remainder", State(joined, initial.index, initial.totals), 1)
@@ -330,12 +330,12 @@ class VectorBody:
         invariants: Invariants,
         builder: ir.IRBuilder,
         lanes: int,
-        shape: LoopForm,
+        form: LoopForm,
         index: ir.Value,
         mask: ir.Value | None,
     ) -> None:
         self.invariants, self.body, self.builder, self.lanes = invariants, invariants.body, builder, lanes
-        self.out_of_line, self.vector_lanes, self.index, self.mask = shape.out_of_line, shape.lanes, index, mask
+        self.out_of_line, self.vector_lanes, self.index, self.mask = form.out_of_line, form.lanes, index, mask
         self.widened: dict[Value, ir.Value] = {}
         self.together = computed_together(self.body, invariants.live) if self.out_of_line else {}
         self.joint_results: dict[tuple[str, Value], ir.Value] = {}
