@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
+from inspect import isgeneratorfunction
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -224,6 +225,8 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
         if module == "fft" and not isinstance(function, FunctionType):  # it asks backends, and at last SciPy's own
             own = (sys.modules.get(f"scipy.fft.{backend}") for backend in FFT_BACKENDS)
             function = next((getattr(each, name) for each in own if hasattr(each, name)), function)
+        if isgeneratorfunction(function):  # it can only have the code of a generator
+            continue
         if isinstance(function, FunctionType) and (module != "fftpack" or "fftpack" in function.__module__):
             yield _exchange(function, name, module, False)
         elif module == "spatial" and isinstance(make := getattr(function, "__init__", None), FunctionType):

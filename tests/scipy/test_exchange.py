@@ -6,12 +6,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from inspect import CO_GENERATOR
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.spatial
@@ -25,6 +27,7 @@ from scipy.stats import norm
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError
+from graphc.scipy import exchange
 
 
 @pytest.fixture(autouse=True)
@@ -189,3 +192,10 @@ def test_wrong_distances_are_refused() -> None:
     ):
         with pytest.raises(GraphValueError, match=message):
             graphc.jit(call, mode="interpreted")(K)
+
+
+def test_a_generator_keeps_its_code() -> None:
+    """From Python 3.13 on, other code than a generator's is deprecated for it."""
+    codes = [code for module in ("interpolate", "linalg", "special") for _, code, _ in exchange._exchanges(module)]
+    assert codes
+    assert not any(code.co_flags & CO_GENERATOR for code in codes)
