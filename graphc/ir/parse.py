@@ -1,6 +1,10 @@
 """Reading the printed form of a graph.
 
 In: a text as `text.py` prints it, which has the grammar. Out: a graph of fresh leaves with the same text.
+
+    inputs x: float64[x.0]
+    %0 = exp(x)  # float64[x.0]                 Graph((x,), (exp(x),))
+    outputs %0
 """
 
 from __future__ import annotations

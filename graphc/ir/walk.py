@@ -2,6 +2,9 @@
 
 In: nodes (or anything else with predecessors). Out: topological orders, consumers, dependents, rebuilt nodes.
 
+    nodes_of([exp(x) * 2])                      [x, exp(x), 2, exp(x) * 2]
+    substitute([exp(x) * 2], {x: y})            [exp(y) * 2]
+
 A tag is what a user notes at a variable (`x.tag.name = ...`). Nodes that stand for others have their tags. A body is
 shared by all equal loops, so the tags inside it are stored on the node of each loop.
 """

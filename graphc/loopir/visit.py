@@ -1,4 +1,11 @@
-"""Visitors of the loop IR: what statements read and write, and statements with their expressions changed."""
+"""Visitors of the loop IR: what statements read and write, and statements with their expressions changed.
+
+In: statements, such as those of `for i in range(n): out[i] = x[i] * a`. Out: what they touch, or other statements:
+
+    read_buffers(body)                     {x}
+    stored_buffers(body)                   {out}
+    with_values(body, {a: 2.0})            for i in range(n): out[i] = x[i] * 2.0
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 In: the rows of the table (`graphc.ops.scalar`), and operands: nodes, NumPy arrays and scalars (strong dtypes), Python
 numbers and lists of them (weak, by kind only, as NumPy's NEP 50 has it). Out: `elementwise(name, *operands)` makes the
 node with every cast and broadcast spelled out as a node of its own.
+
+    elementwise("add", A, i)      %0 = cast(i; dtype='float64')                    A: float64[n, m], i: int64[m]
+                                  %1 = dimshuffle(%0; order=('x', 0))
+                                  %2 = broadcast_to(%1, A.0, i.0)
+                                  %3 = add(A, %2)
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 In: nodes; for the subtensor family int64 scalar starts and sizes with constant steps, already normalised; for the
 gather family integer arrays of one shape. Out: op records, and functions that make their nodes. Reading a part and
 adding to it are each other's derivatives.
+
+    x[2:5]                   subtensor(x, 2, 3; steps=(1,))          start, size, step, for x of float64[9]
+    x.at[2:5].add(y)         inc_subtensor(x, y, 2; steps=(1,))      the size is that of y
+    x[i]                     gather(x, i; axis=0)
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@ which the result has no more.
 
 In: a node and the axes, ascending. Out: op records, and a function for each that makes its node. Arguments of sum and
 prod have their accumulator's dtype already (`dtypes.accumulator`), those of any and all are bool.
+
+    reduce_max(A, (0,))      max(A; axes=(0,)), float64[A.1]      guarded: 1 <= A.0, for there is no largest of none
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@ assemble.
 
 In: nodes, sizes (numbers or int64 scalar nodes). Out: op records, and one function for each that makes its node, or
 gives back the argument where there is nothing to do. Lowered, all but concatenate and assemble are maps of indices.
+
+    dimshuffle(x, (1, 0))            float64[x.1, x.0]       element (i, j) is x[j, i]
+    broadcast_to(v, (n, v.0))        float64[n, v.0]         element (i, j) is v[0, j], for v of float64[1, v.0]
+    reshape(x, (6,))                 float64[6]              element i is x[i // 3, i % 3], for x of float64[2, 3]
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 In: nothing. Out: `PRUNE`, `FOLD`, `LAWS` and `ALGEBRA`. Rules that follow from the registered laws of ops are
 transformations over all ops; most others are pairs of graphs, one line each.
+
+    x * 1 + 2 * (3 * x)      ->  7 * x            identity, join_factors, collect
 """
 
 from __future__ import annotations

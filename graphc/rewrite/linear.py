@@ -2,6 +2,10 @@
 
 In: nothing. Out: `LINEAR`, the rules. All are true of matrices; rounding differs as between two orders of one sum.
 `alpha A B` multiplies what is summed up, as it is written: alpha is moved neither out of an operand nor into one.
+
+    (A.T @ B).T          ->  B.T @ A              no array is transposed
+    (A @ B) @ v          ->  A @ (B @ v)          two products with a vector, under `fast_math` only
+    C + 2 * (A @ B)      ->  gemm                 one call of BLAS
 """
 
 from __future__ import annotations

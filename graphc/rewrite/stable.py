@@ -2,6 +2,8 @@
 
 In: nothing. Out: `STABLE` and `MOMENTS`. Most rules are `better`: at least as accurate, and right where the original
 overflows or cancels.
+
+    log(1 + exp(x))      ->  log1p(exp(x))  ->  softplus(x)
 """
 
 from __future__ import annotations

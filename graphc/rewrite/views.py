@@ -2,6 +2,9 @@
 reads of changed arrays become what was written there.
 
 In: nothing. Out: `VIEWS`, `TRANSPOSES` and `REDUCTIONS`.
+
+    A.T[0]               ->  A[:, 0]              subtensor_of_transpose, dimshuffle_twice
+    A.T.sum(axis=0)      ->  A.sum(axis=1)        reduction_of_transpose
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 In: dtypes and llvmlite values. Out: llvmlite types and values. A dtype is one of arrays/dtypes.py, or a literal's that
 adapts to the other operand as NumPy's weak scalars do: "int" and "float". A bool is an `i1` here and one byte (0 or 1)
 in memory.
+
+    llvm_type("uint8")                                      i8
+    constant("float32", 0.5)                                float 0x3fe0000000000000
+    emit_cast(builder, "uint8", "float64", x)               uitofp i8 %x to double
 """
 
 from __future__ import annotations

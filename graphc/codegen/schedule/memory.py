@@ -3,6 +3,11 @@
 In: the materialised values of a kernel, each with its dtype, its sizes and its life. Out: slots, buffers that
 follow each other in one arena; every value lies at the beginning of one.
 
+    value   sizes     lives in nests        slot
+    t0      n * m     0 to 1                0, of n * m elements
+    t1      n         1 to 2                1, of n elements
+    t2      n * m     2 to 3                0, for t0 is dead
+
 Sizes are known at the call only. So what is decided here is who shares a slot, which is right for all sizes; a slot is
 as long as its longest value, and the arena as the sum of the slots, both computed at each call. The values are taken
 in the order of their length, where all unknown sizes are taken for equal, the longest first; each goes to the slot
