@@ -101,12 +101,12 @@ def grad(
         words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
         raise errors.GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
     since = next_serial()
-    own, given = _at_own_sizes(seeds)
-    found = _gradients(own, targets, consider_constant or (), disconnected_inputs)
-    if given:
-        found = _each_made(found, partial(_with, given))
+    fresh, cotangents = _at_own_sizes(seeds)
+    gradients = _gradients(fresh, targets, consider_constant or (), disconnected_inputs)
+    if cotangents:
+        gradients = _each_made(gradients, partial(_with, cotangents))
     results: list[Any] = []
-    for target, each in zip(targets, found, strict=True):
+    for target, each in zip(targets, gradients, strict=True):
         gradient: Any = each
         if isinstance(gradient, Absent) and gradient.is_null and null_gradients == "raise":
             raise errors.NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
@@ -122,8 +122,8 @@ def grad(
 def _of_entries(wrt: Any, gradients: Callable[[list[Node]], list[Node]]) -> Any:
     """Return gradients where some targets are sparse matrices: those are sparse with entries at the same places."""
     targets = as_list(wrt)
-    found = gradients([target.data if hasattr(target, "with_data") else target for target in targets])
-    pairs = zip(targets, found, strict=True)
+    of_data = gradients([target.data if hasattr(target, "with_data") else target for target in targets])
+    pairs = zip(targets, of_data, strict=True)
     return _like(wrt, [target.with_data(each) if hasattr(target, "with_data") else each for target, each in pairs])
 
 
@@ -229,9 +229,9 @@ def _vjp(
     for output, cotangent in zip(as_list(outputs), as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
         seeds[output] = _add(seeds[output], seed) if output in seeds else seed
-    own, given = _at_own_sizes(seeds)
-    found = _backward(own, as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
-    return _like(inputs, _with(given, found) if given else found)
+    fresh, given = _at_own_sizes(seeds)
+    products = _backward(fresh, as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
+    return _like(inputs, _with(given, products) if given else products)
 
 
 _vjp.__name__ = "vjp"
@@ -262,10 +262,10 @@ def jvp(
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
     with temporarily(DIRECTION, is_transposed=True):
         transposed = vjp(ends, starts, dummies, disconnected_inputs)
-    own, given = _at_own_sizes(_summed(zip(transposed, directions, strict=True)))
+    fresh, cotangents = _at_own_sizes(_summed(zip(transposed, directions, strict=True)))
     with temporarily(DIRECTION, is_forward=True):
-        products = _backward(own, dummies, (), "ignore", replace=False)
-    products = _with(given, products) if given else products
+        products = _backward(fresh, dummies, (), "ignore", replace=False)
+    products = _with(cotangents, products) if cotangents else products
     return _like(outputs, substitute(products, {dummy: zeros(dummy.type.dtype, dummy.type.shape) for dummy in dummies}))
 
 
@@ -428,20 +428,20 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
     """Return the cotangents that a gradient starts from: 1 for the cost, and those of `known_grads`."""
     if known_grads is not None and not isinstance(known_grads, Mapping):
         raise errors.GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
-    given = dict(known_grads or {})
-    if cost is None and not given:
+    seeds = dict(known_grads or {})
+    if cost is None and not seeds:
         raise errors.GradientError("grad needs a cost or known_grads")
     if cost is not None and (not isinstance(cost, Node) or cost.ndim or type(cost) is Complex):
         label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
         raise errors.CostError(f"the cost must be a floating scalar, not {label}")
-    if cost is not None and cost not in given:
-        given[cost] = literal(1, cost.type.dtype if is_float(cost.type.dtype) else options.floatX)
-    for node, value in given.items():
+    if cost is not None and cost not in seeds:
+        seeds[cost] = literal(1, cost.type.dtype if is_float(cost.type.dtype) else options.floatX)
+    for node, value in seeds.items():
         if isinstance(value, Absent) and value.is_null:
             raise errors.NullTypeGradError(
                 f"the gradient by {describe(node)} that is given is undefined: {_why(value)}"
             )
-    return {node: _as_cotangent(node, value) for node, value in given.items() if not isinstance(value, Absent)}
+    return {node: _as_cotangent(node, value) for node, value in seeds.items() if not isinstance(value, Absent)}
 
 
 def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:
@@ -474,26 +474,26 @@ def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[No
     """Replace cotangents whose sizes are not written as those of their nodes by variables with these sizes. Returns the
     new seeds, and {variable: the cotangent, with a check of its sizes at each call}. A derivative then refers to no
     size of nodes behind its own, from which the cotangent may come."""
-    own, given = dict(seeds), {}
+    fresh, cotangents = dict(seeds), {}
     for node, cotangent in seeds.items():
         if not all(map(sizes.equal, node.type.shape, cotangent.type.shape)):
-            own[node] = variable(cotangent.type.dtype, node.type.shape)
-            given[own[node]] = of_sizes_of(node, cotangent)
-    return own, given
+            fresh[node] = variable(cotangent.type.dtype, node.type.shape)
+            cotangents[fresh[node]] = of_sizes_of(node, cotangent)
+    return fresh, cotangents
 
 
-def _with(given: Mapping[Node, Node], nodes: Sequence[Node]) -> list[Node]:
+def _with(replaced: Mapping[Node, Node], nodes: Sequence[Node]) -> list[Node]:
     """Substitute nodes for variables in `nodes`. The types, with their sizes, stay."""
-    done = dict(given)
+    done = dict(replaced)
     return [rebuilt(done, node) for node in nodes]
 
 
 def of_sizes_of(node: Node, cotangent: Node) -> Node:
     """Return a given cotangent with a check, at each call, that it has the sizes of its node."""
-    for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
-        if not sizes.equal(size, own):
-            what = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
-            cotangent = guard_axis(cotangent, axis, Guard(own, "==", size, lazy_format(what, describe(node), axis)))
+    for axis, (size, actual) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
+        if not sizes.equal(size, actual):
+            text = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
+            cotangent = guard_axis(cotangent, axis, Guard(actual, "==", size, lazy_format(text, describe(node), axis)))
     return cotangent
 
 
@@ -531,11 +531,11 @@ def _backward(
     replace: bool = True,
 ) -> list[Node]:
     """Return `_gradients`, with zeros for disconnected targets. Raises NullTypeGradError for an undefined one."""
-    found = _gradients(seeds, targets, constants, disconnected, replace)
-    for target, gradient in zip(targets, found, strict=True):
+    gradients = _gradients(seeds, targets, constants, disconnected, replace)
+    for target, gradient in zip(targets, gradients, strict=True):
         if isinstance(gradient, Absent) and gradient.is_null:
             raise errors.NullTypeGradError(f"the gradient by {describe(target)} is undefined: {_why(gradient)}")
-    return [_zeros_of(t) if isinstance(g, Absent) else g for t, g in zip(targets, found, strict=True)]
+    return [_zeros_of(t) if isinstance(g, Absent) else g for t, g in zip(targets, gradients, strict=True)]
 
 
 def _why(gradient: Absent) -> str:
@@ -582,15 +582,15 @@ def _of_real(
         seeds = {held_shifts[node]: cotangent for node, cotangent in seeds.items()}
         targets, constants = ([held_shifts[node] for node in nodes] for nodes in (targets, constants))
     order = nodes_of(seeds)
-    held: set[object] = {OPS["stop_gradient"], *constants}
-    connected = _dependents(order, targets, held)
+    constant: set[object] = {OPS["stop_gradient"], *constants}
+    connected = _dependents(order, targets, constant)
     whole = {target for target in targets if not is_float(target.type.dtype)}
     cotangents: dict[Node, Node | Absent] = dict(seeds)
     reached = connected.intersection(seeds)
     several: dict[Node, dict[int, Node | Absent]] = {}
     masks = Masks()
     for node in reversed(order):
-        if node not in reached or node.op in held or node in held:
+        if node not in reached or node.op in constant or node in constant:
             continue
         ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
         passed_on = [arg for arg in ways if arg in connected]
@@ -605,12 +605,12 @@ def _of_real(
         empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
         has_one = node in several or (node in cotangents and is_float(node.type.dtype))
         if passed_on and has_one and not empty:
-            own = several[node] if node in several else cotangents[node]
-            for arg, cotangent in _pull_back(node, own, reached, whole, masks):
+            cotangent_of_node = several[node] if node in several else cotangents[node]
+            for arg, cotangent in _pull_back(node, cotangent_of_node, reached, whole, masks):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
-    found = [_result(target, cotangents, reached, disconnected) for target in targets]
-    return _each_made(found, release) if held_shifts else found
+    gradients = [_result(target, cotangents, reached, disconnected) for target in targets]
+    return _each_made(gradients, release) if held_shifts else gradients
 
 
 def _of_complex(
@@ -622,41 +622,41 @@ def _of_complex(
 ) -> list[Node | Absent]:
     """`_gradients` where a node is complex: of its parts. The cotangent of x + iy is that of x less i times that of y,
     so that the gradient of an analytic function's real part is its derivative."""
-    own: dict[Node, Node] = {}
+    real: dict[Node, Node] = {}
     for node, cotangent in seeds.items():
         if type(node) is Complex:
-            own[node.args[0]] = HOOKS.pairs.real_of(cotangent)
-            own[node.args[1]] = elementwise("neg", HOOKS.pairs.imag_of(cotangent))
+            real[node.args[0]] = HOOKS.pairs.real_of(cotangent)
+            real[node.args[1]] = elementwise("neg", HOOKS.pairs.imag_of(cotangent))
         else:
-            own[node] = cotangent
+            real[node] = cotangent
     halves = [node.args if type(node) is Complex else (node,) for node in targets]
-    held = [part for node in constants for part in (node.args if type(node) is Complex else (node,))]
+    fixed = [part for node in constants for part in (node.args if type(node) is Complex else (node,))]
     # a target that depends on the seeds by one part has zeros for the other one
-    found = iter(_gradients(own, [part for half in halves for part in half], held, "ignore", replace))
-    made: list[Node | Absent] = []
+    gradients = iter(_gradients(real, [part for half in halves for part in half], fixed, "ignore", replace))
+    results: list[Node | Absent] = []
     for target, half in zip(targets, halves, strict=True):
-        parts = [next(found) for _ in half]
+        parts = [next(gradients) for _ in half]
         absent = [part for part in parts if isinstance(part, Absent)]
         if len(absent) == len(parts) or any(part.is_null for part in absent):
             if not any(part.is_null for part in absent):
                 _tell(f"the cost does not depend on {describe(target)}", _MEANT, disconnected)
-            made.append(absent[0])
+            results.append(absent[0])
         elif len(parts) == 1:
-            made.append(parts[0])
+            results.append(parts[0])
         else:
             re, im = (_zeros_of(part) if isinstance(g, Absent) else g for part, g in zip(half, parts, strict=True))
-            made.append(pair(re, elementwise("neg", im)))
-    return made
+            results.append(pair(re, elementwise("neg", im)))
+    return results
 
 
 _MEANT = 'where that is meant, graphc.grad(…, disconnected_inputs="ignore") gives zeros'
 
 
-def _each_made(found: Sequence[Node | Absent], change: Callable[[list[Node]], Sequence[Node]]) -> list[Node | Absent]:
+def _each_made(parts: Sequence[Node | Absent], change: Callable[[list[Node]], Sequence[Node]]) -> list[Node | Absent]:
     """Apply `change` to the gradients that are nodes."""
-    made = [each for each in found if isinstance(each, Node)]
-    shown = dict(zip(made, change(made), strict=True))
-    return [shown[each] if isinstance(each, Node) else each for each in found]
+    nodes = [each for each in parts if isinstance(each, Node)]
+    shown = dict(zip(nodes, change(nodes), strict=True))
+    return [shown[each] if isinstance(each, Node) else each for each in parts]
 
 
 def _within_branches(
@@ -672,13 +672,13 @@ def _within_branches(
     )
 
 
-def _dependents(order: Sequence[Node], targets: Sequence[Node], held: Collection[object]) -> set[Node]:
-    """Return the nodes that depend on a target; one that is in `held`, or whose op is, depends on itself alone."""
+def _dependents(order: Sequence[Node], targets: Sequence[Node], constant: Collection[object]) -> set[Node]:
+    """Return the nodes that depend on a target; one that is in `constant`, or whose op is, depends on itself alone."""
     wanted = set(targets)
     connected: set[Node] = set()
     for node in order:
         ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
-        passes = node.op not in held and node not in held and not connected.isdisjoint(ways)
+        passes = node.op not in constant and node not in constant and not connected.isdisjoint(ways)
         if node in wanted or passes:
             connected.add(node)
     return connected
@@ -693,12 +693,12 @@ def _pull_back(
 ) -> list[tuple[Node, Node | Absent]]:
     """Return pairs of an argument in `reached` and the cotangent that the node passes on to it. whole: integer targets,
     which get a cotangent where they are cast to real numbers."""
-    given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
-    null = next((part for part in given if isinstance(part, Absent)), None)
+    parts_given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
+    null = next((part for part in parts_given if isinstance(part, Absent)), None)
     if null is not None:
         return [(arg, null) for arg in routes(node) if arg in reached and is_float(arg.type.dtype)]
     if node.op.name == "cast" and node.args[0] in whole:
-        return [(node.args[0], given[0])]
+        return [(node.args[0], parts_given[0])]
     others: list[Guard] = []
     if node.op.vjps is not None and isinstance(cotangent, Mapping):
         wanted = [place for place, arg in enumerate(node.args) if arg in reached and is_float(arg.type.dtype)]

@@ -683,7 +683,7 @@ GRAPHS = Area(
         M("what stands for constants is differentiated", "autodiff.py",
           "*constants}\n    connected", "}\n    connected"),
         M("derivatives pass stop_gradient", "autodiff.py",
-          "passes = node.op not in held and node", "passes = node"),
+          "passes = node.op not in constant and node", "passes = node"),
         M("a known gradient is added to what comes from elsewhere", "autodiff.py",
           "if not (replace and arg in seeds):", "if True:"),
         M("two cotangents of one output replace each other", "autodiff.py",

@@ -43,8 +43,8 @@ def run(
         code = int(functions[0](*pointers, *dims, words))
         if code:
             pairs = zip(facts["inputs"], arrays, strict=True)
-            given = ", ".join(f"{name}: {array.shape}" for (name, *_), array in pairs)
-            raise ValueError(f"{facts['name']}: {facts['checks'][code - 1]} (sizes: {given})")
+            shapes = ", ".join(f"{name}: {array.shape}" for (name, *_), array in pairs)
+            raise ValueError(f"{facts['name']}: {facts['checks'][code - 1]} (sizes: {shapes})")
         outputs, temps = memory(facts, words.tolist())
         code = int(functions[1](*pointers, *(each.reshape(-1) for each in outputs), *temps, *dims))
     if code:
@@ -69,9 +69,9 @@ def argument(value: Any, name: str, dtype: str, shape: Sequence[int | None]) -> 
     safe = known and np.can_cast(array.dtype, dtype, "safe")
     if known and not safe and is_of_numbers(value):
         with np.errstate(all="ignore"):
-            made = array.astype(dtype)
-        floats = array.dtype.kind == made.dtype.kind == "f"
-        fits = np.isinf(made) <= np.isinf(array) if floats else made == array
+            converted = array.astype(dtype)
+        floats = array.dtype.kind == converted.dtype.kind == "f"
+        fits = np.isinf(converted) <= np.isinf(array) if floats else converted == array
         safe = dtype != "bool" and bool(np.all(fits))
     if not safe:
         raise TypeError(f"{name}: {array.dtype} cannot become {dtype} without loss; convert it with astype")

@@ -137,10 +137,10 @@ def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32
     refuse, converted = code.label("refuse"), code.label("held")
     descriptor = objects.word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
-    own = object.get(layout.OBJECT_TYPE)
-    with code.when(own == objects.word(record, "own array")):
+    type_ = object.get(layout.OBJECT_TYPE)
+    with code.when(type_ == objects.word(record, "own array")):
         class_.store(objects.word(record, "made of own"))
-    with code.when((own == objects.word(record, "ndarray")) | (own == objects.word(record, "own array"))):
+    with code.when((type_ == objects.word(record, "ndarray")) | (type_ == objects.word(record, "own array"))):
         refuse.unless(object.get(layout.ARRAY_RANK) == rank)
         refuse.unless(is_small(code, dtype, rank, object.get(layout.ARRAY_SHAPE)))
         with code.when(object.get(layout.ARRAY_DTYPE) == descriptor):
@@ -294,9 +294,9 @@ def has_declared_type(
 ) -> Bool:
     """True for an array of exactly type ndarray, or of graphc.numpy's class, with this descriptor and rank and all
     these flags. class_: where the class of the results is kept, to which an array of graphc.numpy gives its own."""
-    own = object.get(layout.OBJECT_TYPE)
-    with code.when(own != objects.word(record, "ndarray")):
-        with code.when(own != objects.word(record, "own array")):
+    type_ = object.get(layout.OBJECT_TYPE)
+    with code.when(type_ != objects.word(record, "ndarray")):
+        with code.when(type_ != objects.word(record, "own array")):
             code.ret(False)
         class_.store(objects.word(record, "made of own"))
     has_dtype = object.get(layout.ARRAY_DTYPE) == descriptor
@@ -318,7 +318,7 @@ def interned(code: Code, record: Ptr, name: Ptr) -> Ptr:
 
 @function("noinline optnone")
 def sort_arguments(
-    code: Code, record: Ptr, args: Ptr, given: I64, kwnames: Ptr, places: Ptr, out: Ptr, count: I64, names: I64
+    code: Code, record: Ptr, args: Ptr, positional: I64, kwnames: Ptr, places: Ptr, out: Ptr, count: I64, names: I64
 ) -> Bool:
     """Store the arguments in the order of the inputs at `places`: by position, by keyword, by default. The value of
     `out=` goes to `out`. Returns False to refuse: too many arguments, an unknown keyword, an argument that is missing
@@ -326,16 +326,16 @@ def sort_arguments(
     refuse = code.label("refuse")
     keywords = record.at(names)
     defaults = keywords.at(count, Ptr)
-    refuse.when(given.above(count))
-    with code.count(0, given) as p:
+    refuse.when(positional.above(count))
+    with code.count(0, positional) as p:
         places.at(p, Ptr).store(args.at(p, Ptr).load(Ptr))
-    with code.count(given, count) as p:
+    with code.count(positional, count) as p:
         places.at(p, Ptr).store(NULL)
     with code.when(kwnames != NULL):
-        guess = code.variable(given)
+        guess = code.variable(positional)
         with code.count(0, kwnames.get(layout.TUPLE_SIZE)) as k:
             name = code.variable(kwnames.at(layout.TUPLE_ITEMS).at(k, Ptr).load(Ptr))
-            value = args.at(given + k, Ptr).load(Ptr)
+            value = args.at(positional + k, Ptr).load(Ptr)
             with code.when(name.value != keywords.at(guess.value, Ptr).load(Ptr)):
                 name.value = interned(code, record, name.value)
             with code.when(name.value == objects.word(record, "out name")):
@@ -345,7 +345,7 @@ def sort_arguments(
                 refuse.unless(places.at(place, Ptr).load(Ptr) == NULL)
                 places.at(place, Ptr).store(value)
                 guess.value = place + 1
-    with code.count(given, count) as p, code.when(places.at(p, Ptr).load(Ptr) == NULL):
+    with code.count(positional, count) as p, code.when(places.at(p, Ptr).load(Ptr) == NULL):
         default = defaults.at(p, Ptr).load(Ptr)
         places.at(p, Ptr).store(default)
         refuse.when(default == NULL)
@@ -414,7 +414,7 @@ def are_writable_results(
         code.when(output.given != NULL),
     ):
         descriptor = objects.word_at(record, output.descriptor)
-        own = output.rank, output.dims, output.length
-        with code.when(~is_writable_result(code, output.given, record, descriptor, *own, ranges)):
+        declared = output.rank, output.dims, output.length
+        with code.when(~is_writable_result(code, output.given, record, descriptor, *declared, ranges)):
             code.ret(False)
     return Bool.of(True)

@@ -195,10 +195,10 @@ def bind(
     inputs = len(signature.inputs)
     interned = tuple(name if name is None else sys.intern(name) for name in (keywords.names or (None,) * inputs))
     keywords = replace(keywords, names=interned, defaults=keywords.defaults or (ABSENT,) * inputs)
-    own = [id(cell) for cell in cells]
-    own += [0 if name is None else id(name) for name in keywords.names]
-    own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
-    own += [0 if class_ is None else id(class_) for class_ in (keywords.numbers or (None,) * inputs)]
+    addresses = [id(cell) for cell in cells]
+    addresses += [0 if name is None else id(name) for name in keywords.names]
+    addresses += [0 if value is ABSENT else id(value) for value in keywords.defaults]
+    addresses += [0 if class_ is None else id(class_) for class_ in (keywords.numbers or (None,) * inputs)]
     fields = {
         **_process_fields(),
         "busy": address_of(busy),
@@ -215,14 +215,14 @@ def bind(
         "contended": 0,
     }
     if locking is not None:
-        own += [address_of(locks.CLOSED if locking.always else words) for words in locking.words]
+        addresses += [address_of(locks.CLOSED if locking.always else words) for words in locking.words]
         fields["activity"] = address_of(locks.CLOSED if locking.always else locks.activity)
         fields["contended"] = id(locking.contended)
     if keywords.scalars:
         fields |= {"made": id(ndarray if keywords.own else np.ndarray), "made of own": id(ndarray)}
     if closed:
         fields |= dict.fromkeys(TAKEN, 0)
-    words = np.array([*map(fields.__getitem__, layout.RECORD), *own], np.intp)
+    words = np.array([*map(fields.__getitem__, layout.RECORD), *addresses], np.intp)
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
@@ -375,8 +375,8 @@ def vectorcall_type(base: type[T]) -> type[T]:
     make = ctypes.pythonapi["PyType_FromSpecWithBases"]
     make.argtypes = (ctypes.c_void_p, ctypes.py_object)
     make.restype = ctypes.py_object
-    made: type[T] = make(ctypes.addressof(spec), (base,))
-    return made
+    type_: type[T] = make(ctypes.addressof(spec), (base,))
+    return type_
 
 
 def attach(item: Direct, binding: Binding) -> None:
@@ -444,10 +444,10 @@ def block(size: int) -> Block:
             return oldest
     most = options.results_megabytes * 10**6
     _keep_within(most - size)
-    made = np.empty(size, np.uint8)
+    memory = np.empty(size, np.uint8)
     if size <= most:
-        PROCESS.blocks.append(made)
-    return made
+        PROCESS.blocks.append(memory)
+    return memory
 
 
 def free() -> None:

@@ -132,27 +132,27 @@ class CFunction:
 
     def inputs(self) -> list[Parameter]:
         """The parameters that both functions have."""
-        taken, made = _taken(self), []
+        taken, parameters = _taken(self), []
         for number, array in enumerate(self.signature.inputs):
             name = _fresh(array.name, taken)
             if not array.shape:
-                made.append(Parameter(name, c_type(array.dtype), "value", number))
+                parameters.append(Parameter(name, c_type(array.dtype), "value", number))
                 continue
-            made.append(Parameter(name, f"const {c_type(array.dtype)} *", "data", number))
-            made += self._numbers(made[-1], array, taken)
+            parameters.append(Parameter(name, f"const {c_type(array.dtype)} *", "data", number))
+            parameters += self._numbers(parameters[-1], array, taken)
         if self.initial:
-            made.append(Parameter("state", f"{self.name}_state *", "state"))
-        return made
+            parameters.append(Parameter("state", f"{self.name}_state *", "state"))
+        return parameters
 
     def outputs(self) -> list[Parameter]:
         """The parameters for results and the workspace, behind those of the inputs."""
-        taken, made = _taken(self) | {each.name for each in self.inputs()}, []
+        taken, parameters = _taken(self) | {each.name for each in self.inputs()}, []
         for number, array in self.results:
             name = _fresh(array.name, taken)
-            made.append(Parameter(name, f"{c_type(array.dtype)} *", "result", number))
-            made += self._numbers(made[-1], array, taken)
-        own = Parameter("workspace", "void *", "workspace"), Parameter("workspace_size", "size_t", "bytes")
-        return [*made, *own]
+            parameters.append(Parameter(name, f"{c_type(array.dtype)} *", "result", number))
+            parameters += self._numbers(parameters[-1], array, taken)
+        workspace = Parameter("workspace", "void *", "workspace"), Parameter("workspace_size", "size_t", "bytes")
+        return [*parameters, *workspace]
 
     def _numbers(self, of: Parameter, array: Array, taken: set[str]) -> list[Parameter]:
         """The parameters behind an array's address: its sizes, then the strides where it has some."""
@@ -188,23 +188,23 @@ class CFunction:
 
     def fields(self) -> list[Field]:
         """The fields of the struct of shared variables, as C lays them out."""
-        made: list[Field] = []
+        fields: list[Field] = []
         taken: set[str] = set()
         offset = 0
         for number, array in enumerate(self.shared):
-            name, kind = _fresh(array.name, taken), c_type(array.dtype)
+            name, c = _fresh(array.name, taken), c_type(array.dtype)
             if not array.shape:
                 offset = -(-offset // itemsize(array.dtype)) * itemsize(array.dtype)
-                made.append(Field(name, kind, "value", offset, number))
+                fields.append(Field(name, c, "value", offset, number))
                 offset += itemsize(array.dtype)
                 continue
             offset = -(-offset // 8) * 8
-            made.append(Field(name, f"{'' if number in self.updated else 'const '}{kind} *", "data", offset, number))
+            fields.append(Field(name, f"{'' if number in self.updated else 'const '}{c} *", "data", offset, number))
             for axis in array.unknown:
                 offset += 8
-                made.append(Field(_fresh(f"{name}_{axis}", taken), "int64_t", "size", offset, number, axis))
+                fields.append(Field(_fresh(f"{name}_{axis}", taken), "int64_t", "size", offset, number, axis))
             offset += 8
-        return made
+        return fields
 
     def texts(self) -> dict[int, str]:
         """The sentence of each code."""
@@ -212,8 +212,8 @@ class CFunction:
 
     def exports(self) -> tuple[str, ...]:
         """The symbols of the object."""
-        own = (self.name, f"{self.name}_workspace_size", f"{self.name}_error_text")
-        return (*own, f"{self.name}_initial") if self.initial else own
+        names = (self.name, f"{self.name}_workspace_size", f"{self.name}_error_text")
+        return (*names, f"{self.name}_initial") if self.initial else names
 
 
 SIZE_OF: Mapping[str, Role] = {"data": "size", "result": "result size"}

@@ -53,12 +53,12 @@ def c_ir(function: CFunction) -> str:
     def tell(code: Code, *args: Any) -> I32:
         return Call(code, function, args[:-1]).tell(args[-1])
 
-    made: list[Function[..., Any]] = [
+    functions: list[Function[..., Any]] = [
         Function(function.name, I32, {**kinds, **results}, run),
         Function(f"{function.name}_workspace_size", I32, {**kinds, "wanted": Ptr}, tell),
         Function(f"{function.name}_error_text", Ptr, {"number": I32}, partial(_text_of, function)),
     ]
-    return module_text(made, _data(function))
+    return module_text(functions, _data(function))
 
 
 def _kind(function: CFunction, parameter: Parameter) -> Any:
@@ -71,9 +71,9 @@ def _text_of(function: CFunction, code: Code, number: I32) -> Ptr:
     """The address of the sentence of a code."""
     for code_number, text in function.texts().items():
         name = f"gc_text_{code_number}"
-        own = Global(name, f"internal constant {_bytes(text.encode() + bytes(1))}")(code)
+        constant = Global(name, f"internal constant {_bytes(text.encode() + bytes(1))}")(code)
         with code.when(number == code_number):
-            code.ret(own)
+            code.ret(constant)
     unknown = "there is no error of this number"
     return Global("gc_text", f"internal constant {_bytes(unknown.encode() + bytes(1))}")(code)
 
@@ -104,11 +104,11 @@ def _data(function: CFunction) -> list[str]:
             words.append(f"i64 {value.shape[field.axis]}" if field.role == "size" else f"ptr @gc_value_{field.number}")
     # Packed, with what C leaves free between fields written out.
     parts, types, end = [], [], 0
-    for field, kind, word in zip(function.fields(), kinds, words, strict=True):
+    for field, type_, word in zip(function.fields(), kinds, words, strict=True):
         if field.offset > end:
             types.append(f"[{field.offset - end} x i8]")
             parts.append(f"[{field.offset - end} x i8] zeroinitializer")
-        types.append(kind)
+        types.append(type_)
         parts.append(word)
         end = field.offset + _length(function, field)
     return [*lines, f"@{function.name}_initial = constant <{{{', '.join(types)}}}> <{{{', '.join(parts)}}}>, align 8"]
@@ -186,12 +186,12 @@ class Call:
     def span(self, number: int, array: Array) -> Span:
         """The memory of an operand, whose address is not null unless it is empty."""
         length = _count(self.dims[number]) * itemsize(array.dtype)
-        own = number - len(self.signature.inputs)
-        if own < len(self.function.initial):
+        place = number - len(self.signature.inputs)
+        if place < len(self.function.initial):
             self.pointers[number] = self.filled(self.pointers[number], length)
         if ("data", number) in self.function.strided:
             return self.strided_span("data", number, self.pointers[number], self.dims[number], array)
-        return _span(self.pointers[number], length, own in self.function.updated)
+        return _span(self.pointers[number], length, place in self.function.updated)
 
     def strided_span(self, role: str, number: int, at: Ptr, dims: Sequence[I64 | int], of: Array) -> Span:
         """The memory of an array with strides."""
@@ -315,13 +315,13 @@ class Call:
             if role == "data":
                 with code.when(~array.is_plain):
                     array.copy_to(copy)
-            held = self.pointers if role == "data" else places
-            held[number] = array.is_plain.choose(array.at, copy)
-        made = [(places | news)[number] for number in range(len(signature.outputs))]
-        own = [*self.pointers, *made, *temps[: len(signature.temps)]]
-        kinds = [Ptr] * len(own) + [I64] * len(self.sizes)
+            addresses = self.pointers if role == "data" else places
+            addresses[number] = array.is_plain.choose(array.at, copy)
+        results = [(places | news)[number] for number in range(len(signature.outputs))]
+        pointers = [*self.pointers, *results, *temps[: len(signature.temps)]]
+        kinds = [Ptr] * len(pointers) + [I64] * len(self.sizes)
         self.give_room(start.at(self.room_at), workspace.at(self.total))
-        status = external("kernel", I64, *kinds)(code, *own, *self.sizes)
+        status = external("kernel", I64, *kinds)(code, *pointers, *self.sizes)
         self.give_room(NULL, NULL)
         self.fail("REFUSED", [status != 0])
         self.finish(news, copies)
@@ -336,9 +336,9 @@ class Call:
 
     def result(self, number: int, array: Array) -> Ptr:
         """The address of a result, whose memory was checked."""
-        given, shape = self.given, self.shapes[number]
-        at = self.filled(given["result", number, 0], self.lengths[number])
-        wrong = [given["result size", number, axis] != shape[axis] for axis in array.unknown]
+        parameters, shape = self.given, self.shapes[number]
+        at = self.filled(parameters["result", number, 0], self.lengths[number])
+        wrong = [parameters["result size", number, axis] != shape[axis] for axis in array.unknown]
         self.fail("RESULT_SIZE", wrong)
         is_strided = ("result", number) in self.function.strided
         span = self.strided_span("result", number, at, shape, array) if is_strided else None
@@ -378,16 +378,16 @@ class Call:
     def check_overlaps(self) -> None:
         """Refuse memory that is written and overlaps other memory."""
         plain: list[Bool] = []
-        for place, two in enumerate(self.spans):
-            for one in self.spans[:place]:
-                if not one.written and not two.written:
+        for place, other in enumerate(self.spans):
+            for span in self.spans[:place]:
+                if not span.written and not other.written:
                     continue
-                meet = one.begin.below(two.end) & two.begin.below(one.end)
-                if one.array is None or two.array is None:
+                meet = span.begin.below(other.end) & other.begin.below(span.end)
+                if span.array is None or other.array is None:
                     plain.append(meet)
                     continue
                 with self.code.when(meet):
-                    self.fail("OVERLAP", [one.array.shares(two.array)])
+                    self.fail("OVERLAP", [span.array.shares(other.array)])
         self.fail("OVERLAP", plain)
 
 
@@ -530,22 +530,22 @@ def apart(rank: int, item: int, other_rank: int, other_item: int) -> Function[..
     return Function(name, Bool, kinds, write, "noinline optsize", is_internal=True)
 
 
-def copy(rank: int, kind: Any) -> Function[..., None]:
+def copy(rank: int, item: Any) -> Function[..., None]:
     """A function that copies elements: to, from, sizes, the strides there and here."""
     names = [f"{word}_{axis}" for word in ("size", "to", "from") for axis in range(rank)]
 
     def write(code: Code, to: Ptr, source: Ptr, *numbers: I64) -> None:
-        _copy_axes(code, kind, to, source, list(zip(numbers[:rank], numbers[rank:-rank], numbers[-rank:], strict=True)))
+        _copy_axes(code, item, to, source, list(zip(numbers[:rank], numbers[rank:-rank], numbers[-rank:], strict=True)))
 
     kinds = {"there": Ptr, "here": Ptr, **dict.fromkeys(names, I64)}
-    return Function(f"gc_copy_{rank}_{kind.spelling}", None, kinds, write, "noinline", is_internal=True)
+    return Function(f"gc_copy_{rank}_{item.spelling}", None, kinds, write, "noinline", is_internal=True)
 
 
-def _copy_axes(code: Code, kind: Any, to: Ptr, source: Ptr, axes: Sequence[tuple[I64, I64, I64]]) -> None:
+def _copy_axes(code: Code, item: Any, to: Ptr, source: Ptr, axes: Sequence[tuple[I64, I64, I64]]) -> None:
     (size, there, here), *others = axes
     with code.count(0, size) as place:
         target, origin = to.at(place * there), source.at(place * here)
         if others:
-            _copy_axes(code, kind, target, origin, others)
+            _copy_axes(code, item, target, origin, others)
         else:
-            target.store(origin.load(kind, align=1), align=1)
+            target.store(origin.load(item, align=1), align=1)

@@ -39,8 +39,8 @@ def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
     """Compute `node` from the first arrays into the others; 1 where the user's function raised."""
     count = len(node.args)
     try:
-        made: Any = node.op.eval(node, *arrays[:count])
-        for value, array in zip(made if node.is_tuple else (made,), arrays[count:], strict=True):
+        results: Any = node.op.eval(node, *arrays[:count])
+        for value, array in zip(results if node.is_tuple else (results,), arrays[count:], strict=True):
             if value.shape != array.shape:
                 shapes = f"shape {value.shape}, not {array.shape}"
                 raise ShapeError(f"op {node.op.name} computed {shapes}: {describe(node)}")
@@ -138,9 +138,9 @@ def compiled(compute: Callable[..., Any], forms: Forms) -> Any:
     names: dict[str, Any] = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(forms)}
     names |= {"carray": numba.carray, "compute": inner}
     exec(source_of(forms), names)  # numba has no call of several arguments that are pointers to several dtypes
-    made = numba.cfunc(signature)(names["call"])
-    function = made.ctypes
-    function.made = made
+    callback = numba.cfunc(signature)(names["call"])
+    function = callback.ctypes
+    function.made = callback
     return function
 
 

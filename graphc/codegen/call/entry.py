@@ -279,8 +279,8 @@ class Call:
             taken = self.code.variable(object)
             with self.code.when(~has_form):
                 number_of_dtype = I64.of(DTYPES.index(array.dtype))
-                own = self.record, number_of_dtype, rank, self.references, self.class_
-                taken.value = convert_argument(self.code, object, *own)
+                declared = self.record, number_of_dtype, rank, self.references, self.class_
+                taken.value = convert_argument(self.code, object, *declared)
                 self.refuse.when(taken.value == NULL)
             object = taken.value
             self.objects.at(number + 1, Ptr).store(object)
@@ -291,8 +291,8 @@ class Call:
         self.objects.at(number + 1, Ptr).store(object)
         inputs, shared = len(self.signature.inputs), len(self.signature.shared)
         only = objects.word_at(self.record, 8 * (len(layout.RECORD) + shared + 2 * inputs + number))
-        own = self.record, self.ndarray, only, self.scalars.at(number, I64)
-        data = scalar_function(array.dtype)(self.code, object, *own)
+        places = self.record, self.ndarray, only, self.scalars.at(number, I64)
+        data = scalar_function(array.dtype)(self.code, object, *places)
         self.refuse.when(data == NULL)
         return self.operand(object, data, array, [])
 
@@ -408,9 +408,9 @@ class Call:
     def make(self) -> None:
         """Make the arrays of the outputs, or take those given."""
         if self.signature.outputs:
-            own = self.given.value, self.references, self.class_.load(Ptr)
-            made = objects.make(self.code, self.record, *self.outputs(), *own)
-            self.go_without_memory(~made)
+            places = self.given.value, self.references, self.class_.load(Ptr)
+            is_made = objects.make(self.code, self.record, *self.outputs(), *places)
+            self.go_without_memory(~is_made)
 
     def made_array(self, number: int) -> Ptr:
         return self.made.at(number, Ptr).load(Ptr)
@@ -505,12 +505,12 @@ class Call:
             restore_thread(self.record, thread.value)
         self.empty.when(self.status.value != 0)
 
-    def data_of(self, number: int, made: Ptr) -> Ptr:
+    def data_of(self, number: int, result: Ptr) -> Ptr:
         """The address that the kernel writes an output to: the elements of an array, or the value of a scalar."""
-        elements = made.get(layout.ARRAY_DATA)
+        elements = result.get(layout.ARRAY_DATA)
         if self.signature.outputs[number].shape:
             return elements
-        return (objects.word(self.record, "scalars") != NULL).choose(made.at(layout.VALUE), elements)
+        return (objects.word(self.record, "scalars") != NULL).choose(result.at(layout.VALUE), elements)
 
     def deliver(self) -> None:
         """Store updates in their cells and return the other outputs. The old value of a cell takes the place of the new
@@ -588,13 +588,13 @@ class Call:
         code, record = self.code, self.record
         code.place(self.refuse)
         held = record, self.references, self.result.value
-        given = self.args, self.nargs, self.kwnames
-        code.ret(go_elsewhere(code, *held, self.instead.value, *given))
+        arguments = self.args, self.nargs, self.kwnames
+        code.ret(go_elsewhere(code, *held, self.instead.value, *arguments))
 
         code.place(self.failed)
         held = record, self.references, self.result.value
         count = I64.of(len(self.signature.inputs))
-        code.ret(end_failed(code, *held, self.status.value, self.objects, count, *given))
+        code.ret(end_failed(code, *held, self.status.value, self.objects, count, *arguments))
 
         code.place(self.done)
         with code.when(self.references.load(I64) != 0):

@@ -123,7 +123,7 @@ AT_END, AT_BEGIN = True, False
 def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[..., int], Callable[..., int]]:
     """`sizes` and `kernel` of a library, over flat arrays."""
     operands = signature.inputs + signature.shared
-    made = [*signature.outputs, *signature.temps]
+    allocated = [*signature.outputs, *signature.temps]
     known = operands + signature.outputs
     results = [number for number, array in enumerate(known) if array.written or number >= len(operands)]
 
@@ -141,7 +141,7 @@ def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[
         return code
 
     def kernel(*args: Any) -> int:
-        count = len(operands) + len(made)
+        count = len(operands) + len(allocated)
         function = _native(library.kernel, count, len(args) - count, 0)
         runs = []
         for placement, word in ((AT_BEGIN, 0), (AT_END, POISON)):
@@ -152,22 +152,22 @@ def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[
             if code:
                 return code
             runs.append([copies[number] for number in results])
-        for number, one, other in zip(results, *runs, strict=True):
-            _compare(f"{known[number].name} of {signature.name}", one, other)
-            args[number][:] = other
+        for number, first, second in zip(results, *runs, strict=True):
+            _compare(f"{known[number].name} of {signature.name}", first, second)
+            args[number][:] = second
         return 0
 
     return sizes, kernel
 
 
-def _compare(name: str, one: AnyArray, other: AnyArray) -> None:
+def _compare(name: str, first: AnyArray, second: AnyArray) -> None:
     """Raise where two runs gave different bits; all NaNs count as equal."""
-    bits = f"u{one.itemsize}"
-    places = np.flatnonzero((one.view(bits) != other.view(bits)) & ~(np.isnan(one) & np.isnan(other)))
+    bits = f"u{first.itemsize}"
+    places = np.flatnonzero((first.view(bits) != second.view(bits)) & ~(np.isnan(first) & np.isnan(second)))
     if places.size:
         at = places[0]
         raise GraphcError(
-            f"element {at} of {name} depends on memory that was never written: it is {one[at]!r} or {other[at]!r}; "
+            f"element {at} of {name} depends on memory that was never written: it is {first[at]!r} or {second[at]!r}; "
             f"please report this"
         )
 
@@ -189,6 +189,6 @@ def guarded(array: AnyArray, placement: Placement) -> AnyArray:
     return copy
 
 
-def _native(address: int, pointers: int, dims: int, more: int) -> Callable[..., int]:
-    types = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * dims + [ctypes.c_void_p] * more
+def _native(address: int, pointers: int, dims: int, addresses: int) -> Callable[..., int]:
+    types = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * dims + [ctypes.c_void_p] * addresses
     return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(address)  # raises what the function has left

@@ -242,14 +242,14 @@ def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
 
 
 @function()
-def truth(code: Code, record: Ptr, made: Ptr) -> Ptr:
-    """NumPy's True or False for the scalar that the kernel has written, with a reference in place of that to `made`."""
-    scalar = code.variable(made)
+def truth(code: Code, record: Ptr, array: Ptr) -> Ptr:
+    """NumPy's True or False for the scalar that the kernel has written, with a reference; that to `array` is given up."""
+    scalar = code.variable(array)
     with code.when(word(record, "scalars") != NULL):
-        is_true = made.at(layout.VALUE).load(I64) != 0
+        is_true = array.at(layout.VALUE).load(I64) != 0
         scalar.value = is_true.choose(word(record, "true scalar"), word(record, "false scalar"))
         retain(code, scalar.value)
-        release(code, made, record)
+        release(code, array, record)
     return scalar.value
 
 
@@ -347,11 +347,11 @@ def make(
             with code.when(is_scalar):
                 array.value = new_scalar(code, record, output.descriptor)
             with code.otherwise():
-                own = output.descriptor, output.rank, output.dims
+                declared = output.descriptor, output.rank, output.dims
                 with code.when(output.length.above(LARGE)):
-                    array.value = cover(code, record, class_, *own, output.length)
+                    array.value = cover(code, record, class_, *declared, output.length)
                 with code.otherwise():
-                    array.value = empty(code, record, class_, *own)
+                    array.value = empty(code, record, class_, *declared)
             with code.when(array.value == NULL):
                 code.ret(False)
         first.at(output.number, Ptr).store(array.value)

@@ -88,9 +88,9 @@ def pointer_ir(form: Form, poison: bool) -> str:
         """The safepoint of loops: always 0, for no handler of a signal may raise in a thread of another program."""
         return I64.of(0)
 
-    given = dict.fromkeys(("context", "data", "dims", "strides", "aux"), Ptr)
+    ufunc = dict.fromkeys(("context", "data", "dims", "strides", "aux"), Ptr)
     chosen: Function[..., Any] = (
-        Function(POINTER, I32, given, loop) if form.answer == "loop" else Function(POINTER, result, params, answer)
+        Function(POINTER, I32, ufunc, loop) if form.answer == "loop" else Function(POINTER, result, params, answer)
     )
     return module_text([chosen, calm])
 
@@ -244,10 +244,10 @@ WORD: dict[int, type[Int]] = {1: I8, 2: I16, 4: I32, 8: I64, 16: I64}
 
 
 def write_loop(
-    code: Code, run: Function[..., I64], items: Sequence[int], results: int, given: tuple[Ptr, Ptr, Ptr]
+    code: Code, run: Function[..., I64], items: Sequence[int], results: int, arrays: tuple[Ptr, Ptr, Ptr]
 ) -> I64:
     """Write the loop. items: the bytes of an element of each operand, results last. Returns the status of `run`."""
-    data, dims, strides = given
+    data, dims, strides = arrays
     n = dims.load(I64)
     status = code.variable(I64.of(0))
     with code.when(n == 0):

@@ -120,23 +120,23 @@ Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequen
 
 
 def exact_keywords(
-    call: Call, leaves: Sequence[Any], names: Sequence[str], made: Any, outside: Sequence[Outside] = ()
+    call: Call, leaves: Sequence[Any], names: Sequence[str], result: Any, outside: Sequence[Outside] = ()
 ) -> Keywords | None:
-    """Return how native code takes calls of the form of this one, and gives results in a tree like `made`; None where
+    """Return how native code takes calls of the form of this one, and gives results in a tree like `result`; None where
     it does not. leaves: those of the arguments. names: of the parameters that they are given for, () where these may
     not be given by name. outside: what else must hold; arguments must then come as they do in this call."""
     args, kwargs, static, static_names = call
     numbers = tuple(None if type(leaf) in OWN else type(leaf) for leaf in leaves)
     axes = any(np.ndim(np.asarray(leaf)) > hasattr(leaf, "of_complex") for leaf in leaves)
-    taken = Keywords(numbers=numbers, tuples=type(made) is tuple, own=not axes)
+    taken = Keywords(numbers=numbers, tuples=type(result) is tuple, own=not axes)
     plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
     try:
         if plain and (names or not kwargs) and not outside:
             taken = replace(taken, names=tuple(names))
         else:
             taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}, outside))
-        if is_nested(made) and (type(made) not in (list, tuple) or any(map(is_nested, made))):
-            taken = replace(taken, results=results_recipe(made))
+        if is_nested(result) and (type(result) not in (list, tuple) or any(map(is_nested, result))):
+            taken = replace(taken, results=results_recipe(result))
     except UnknownFormError:
         return None
     return taken
@@ -268,12 +268,12 @@ def _fields(tree: Any, registered: Registered | None) -> tuple[Sequence[str], Se
     return fields_of(tree)
 
 
-def results_recipe(made: Any, scalars: bool = True) -> Recipe:
+def results_recipe(tree: Any, scalars: bool = True) -> Recipe:
     """Return the recipe for results in a tree. scalars: complex results without axes are NumPy's scalars, else arrays.
     Raises UnknownFormError as `arguments_recipe` does."""
     writer = _Writer(scalars)
-    _put(writer, made)
-    return writer.recipe(len(leaves(made)), len(writer.steps))
+    _put(writer, tree)
+    return writer.recipe(len(leaves(tree)), len(writer.steps))
 
 
 def _put(writer: _Writer, tree: Any) -> int:
@@ -366,14 +366,14 @@ def _only_assigns(class_: Any, names: Sequence[str]) -> bool:
         ],
         frozen=params.frozen,
     )
-    made, own = known.__init__.__code__, getattr(class_.__init__, "__code__", None)
+    known_code, code = known.__init__.__code__, getattr(class_.__init__, "__code__", None)
     alike = "co_code", "co_names", "co_consts", "co_varnames", "co_freevars", "co_filename"
-    return all(getattr(own, each, None) == getattr(made, each) for each in alike)
+    return all(getattr(code, each, None) == getattr(known_code, each) for each in alike)
 
 
 def _is_plain_tuple(class_: Any) -> bool:
     """True for a class whose constructor is that of a named tuple."""
     known = namedtuple("known", [f"f{place}" for place in range(len(class_._fields))])  # type: ignore[misc]
-    code, own = getattr(class_.__new__, "__code__", None), known.__new__.__code__
-    is_own = code is not None and (code.co_code, code.co_filename) == (own.co_code, own.co_filename)
+    code, known_code = getattr(class_.__new__, "__code__", None), known.__new__.__code__
+    is_own = code is not None and (code.co_code, code.co_filename) == (known_code.co_code, known_code.co_filename)
     return is_own and class_.__init__ is object.__init__

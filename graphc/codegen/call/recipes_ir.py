@@ -181,18 +181,18 @@ def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, refer
 @function("noinline")
 def take_parts(code: Code, record: Ptr, value: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, references: Ptr) -> I64:
     """Take a complex array or number: the leaf is a new array of its parts. Returns as `take_apart` does."""
-    kind, ndarray, parts = step.at(2, Ptr).load(Ptr), word(record, "ndarray"), code.variable(NULL)
+    wanted, ndarray, parts = step.at(2, Ptr).load(Ptr), word(record, "ndarray"), code.variable(NULL)
     refuse, type_ = code.label("refuse"), value.get(layout.OBJECT_TYPE)
     with code.when((type_ == ndarray) | (type_ == word(record, "own array"))):
-        own = value.get(layout.ARRAY_DTYPE)
-        is_single = own == word(record, "complex64 descriptor")
-        refuse.unless((kind == ndarray) & (is_single | (own == word(record, "complex128 descriptor"))))
+        dtype = value.get(layout.ARRAY_DTYPE)
+        is_single = dtype == word(record, "complex64 descriptor")
+        refuse.unless((wanted == ndarray) & (is_single | (dtype == word(record, "complex128 descriptor"))))
         refuse.unless(value.get(layout.ARRAY_RANK) < MOST_AXES)
         parts.value = parts_of_array(code, record, value, floats_for(record, is_single))
     with code.otherwise():
         is_single = type_ == word(record, "complex64 scalar")
         is_scalar = is_single | (type_ == word(record, "complex128 scalar"))
-        refuse.unless((kind == ndarray).choose(is_scalar, type_ == kind))
+        refuse.unless((wanted == ndarray).choose(is_scalar, type_ == wanted))
         parts.value = parts_of_number(code, record, value, floats_for(record, is_single))
     with code.when(parts.value == NULL):
         code.ret(I64.of(RAISED))
@@ -208,8 +208,8 @@ def floats_for(record: Ptr, is_single: Bool) -> Ptr:
 
 
 @function("noinline")
-def parts_of_array(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
-    """A new array of the parts, of dtype `kind`, over the memory of a complex array, or of a copy where that is not
+def parts_of_array(code: Code, record: Ptr, value: Ptr, dtype: Ptr) -> Ptr:
+    """A new array of the parts, of dtype `dtype`, over the memory of a complex array, or of a copy where that is not
     contiguous. Null with an exception set."""
     rank, dims = value.get(layout.ARRAY_RANK), code.local(I64, MOST_AXES)
     with code.count(0, rank.to(I64)) as axis:
@@ -223,33 +223,33 @@ def parts_of_array(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
         with code.when(base.value == NULL):
             code.ret(NULL)
     flags = base.value.get(layout.ARRAY_FLAGS) & (needed | layout.WRITEABLE)
-    return over(code, record, kind, rank + 1, dims, base.value, flags)
+    return over(code, record, dtype, rank + 1, dims, base.value, flags)
 
 
 @function("noinline")
-def parts_of_number(code: Code, record: Ptr, value: Ptr, kind: Ptr) -> Ptr:
+def parts_of_number(code: Code, record: Ptr, value: Ptr, dtype: Ptr) -> Ptr:
     """A new array of the parts of a complex number; null with an exception set."""
     dims = code.local(I64)
     dims.store(I64.of(2))
-    retain(code, kind)
-    made = new_array(record, word(record, "ndarray"), kind, I32.of(1), dims, NULL, NULL, I32.of(0), NULL)
-    with code.when(made == NULL):
+    retain(code, dtype)
+    array = new_array(record, word(record, "ndarray"), dtype, I32.of(1), dims, NULL, NULL, I32.of(0), NULL)
+    with code.when(array == NULL):
         code.ret(NULL)
-    memory = made.get(layout.ARRAY_DATA)
+    memory = array.get(layout.ARRAY_DATA)
     memory.store(value.at(layout.VALUE).load(I64))
-    with code.when(kind == word(record, "float64 descriptor")):
+    with code.when(dtype == word(record, "float64 descriptor")):
         memory.at(8).store(value.at(layout.VALUE + 8).load(I64))
-    return made
+    return array
 
 
 @function("noinline")
-def over(code: Code, record: Ptr, kind: Ptr, rank: I32, dims: Ptr, base: Ptr, flags: I32) -> Ptr:
-    """A new contiguous array of dtype `kind` over the memory of another one and of its class, to which the reference is
+def over(code: Code, record: Ptr, dtype: Ptr, rank: I32, dims: Ptr, base: Ptr, flags: I32) -> Ptr:
+    """A new contiguous array of a dtype over the memory of another one and of its class, to which the reference is
     taken over; null with an exception set."""
-    retain(code, kind)
+    retain(code, dtype)
     data = base.get(layout.ARRAY_DATA)
     class_ = base.get(layout.OBJECT_TYPE)
-    view = new_array(record, class_, kind, rank, dims, NULL, data, flags, NULL)
+    view = new_array(record, class_, dtype, rank, dims, NULL, data, flags, NULL)
     with code.when(view == NULL):
         release(code, base, record)
         code.ret(NULL)
@@ -264,14 +264,14 @@ def complex_of(code: Code, record: Ptr, parts: Ptr, scalars: Bool) -> Ptr:
     """The complex array over the memory of its parts, to which the reference is taken over; null with an exception set.
     scalars: one without axes is a scalar of NumPy's."""
     is_single = parts.get(layout.ARRAY_DTYPE) == word(record, "float32 descriptor")
-    kind = is_single.choose(word(record, "complex64 descriptor"), word(record, "complex128 descriptor"))
+    dtype = is_single.choose(word(record, "complex64 descriptor"), word(record, "complex128 descriptor"))
     rank = parts.get(layout.ARRAY_RANK) - 1
     with code.when(scalars & (rank == 0)):
-        number = scalar_of(record, parts.get(layout.ARRAY_DATA), kind, NULL)
+        number = scalar_of(record, parts.get(layout.ARRAY_DATA), dtype, NULL)
         release(code, parts, record)
         code.ret(number)
     flags = I32.of(layout.CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
-    return over(code, record, kind, rank, parts.get(layout.ARRAY_SHAPE), parts, flags)
+    return over(code, record, dtype, rank, parts.get(layout.ARRAY_SHAPE), parts, flags)
 
 
 @function("noinline")
@@ -319,29 +319,29 @@ def put_together(code: Code, record: Ptr, leaves: Ptr) -> Ptr:
     """Return the tree of results: a new reference in place of those to the leaves, or null with an exception set."""
     recipe = word(record, "results")
     count, steps = (recipe.at(k, I64).load(I64) for k in range(2))
-    made = code.local(Ptr, MOST_INNER)
+    parts = code.local(Ptr, MOST_INNER)
     with code.count(0, steps) as k:
-        made.at(k, Ptr).store(NULL)
+        parts.at(k, Ptr).store(NULL)
     step, failed = code.variable(recipe.at(2, I64)), code.label("failed")
     with code.count(0, steps) as k:
         length = step.value.at(2, I64).load(I64)
-        new = put_step(code, record, step.value, leaves, made)
+        new = put_step(code, record, step.value, leaves, parts)
         failed.when(new == NULL)
-        made.at(k, Ptr).store(new)
+        parts.at(k, Ptr).store(new)
         step.value = step.value.at(length + length + 3, I64)
-    code.ret(made.at(steps - 1, Ptr).load(Ptr))
+    code.ret(parts.at(steps - 1, Ptr).load(Ptr))
     code.place(failed)
     with code.count(0, count) as k:
         release(code, leaves.at(k, Ptr).load(Ptr), record)
     with code.count(0, steps) as k:
-        release(code, made.at(k, Ptr).load(Ptr), record)
+        release(code, parts.at(k, Ptr).load(Ptr), record)
     return NULL
 
 
 @function("alwaysinline")
-def source(code: Code, place: I64, leaves: Ptr, made: Ptr) -> Ptr:
+def source(code: Code, place: I64, leaves: Ptr, parts: Ptr) -> Ptr:
     """The address of a part: a leaf, or what an earlier step has made."""
-    return (place >= 0).choose(leaves.at(place, Ptr), made.at(-1 - place, Ptr))
+    return (place >= 0).choose(leaves.at(place, Ptr), parts.at(-1 - place, Ptr))
 
 
 @function("alwaysinline")
@@ -398,9 +398,9 @@ def new_object(code: Code, record: Ptr, class_: Ptr) -> Ptr:
 
 
 @function("noinline")
-def begun(code: Code, record: Ptr, class_: Ptr, given: Ptr, names: Ptr) -> Ptr:
+def begun(code: Code, record: Ptr, class_: Ptr, arguments: Ptr, names: Ptr) -> Ptr:
     """Call the `__init__` of a class: None, null with an exception set, or another value where only the class itself
-    can call it. given: a new object, then the arguments of these names."""
+    can call it. arguments: a new object, then the arguments of these names."""
     begin = attribute(record, class_, word(record, "begin"))
     with code.when(begin == NULL):
         code.ret(NULL)
@@ -408,13 +408,13 @@ def begun(code: Code, record: Ptr, class_: Ptr, given: Ptr, names: Ptr) -> Ptr:
         release(code, begin, record)
         retain(code, class_)
         code.ret(class_)
-    answer = call_object(record, begin, given, I64.of(1), names)
+    answer = call_object(record, begin, arguments, I64.of(1), names)
     release(code, begin, record)
     return answer
 
 
 @function("noinline")
-def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
+def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, parts: Ptr) -> Ptr:
     """`put_step` for an object whose attributes are set, and for a class or its `__init__` that is called."""
     how, count = step.load(I64), step.at(2, I64).load(I64)
     class_, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
@@ -425,13 +425,13 @@ def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Pt
         with code.when(new.value == NULL):
             code.ret(NULL)
     with code.when(how != FIELDS):
-        given, names = code.local(Ptr, MOST_FIELDS + 1), keys.load(Ptr)
+        args, names = code.local(Ptr, MOST_FIELDS + 1), keys.load(Ptr)
         with code.count(0, count) as k:
-            given.at(k + 1, Ptr).store(source(code, places.at(k, I64).load(I64), leaves, made).load(Ptr))
+            args.at(k + 1, Ptr).store(source(code, places.at(k, I64).load(I64), leaves, parts).load(Ptr))
         is_called = code.variable(how == CALLED)
         with code.when(~is_called.value):
-            given.store(new.value)
-            answer = begun(code, record, class_, given, names)
+            args.store(new.value)
+            answer = begun(code, record, class_, args, names)
             with code.when(answer == NULL):
                 release(code, new.value, record)
                 code.ret(NULL)
@@ -440,11 +440,11 @@ def put_object(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Pt
                 release(code, new.value, record)
                 is_called.value = Bool.of(True)
         with code.when(is_called.value):
-            new.value = call_object(record, class_, given.at(1, Ptr), (names == NULL).choose(count, I64.of(0)), names)
+            new.value = call_object(record, class_, args.at(1, Ptr), (names == NULL).choose(count, I64.of(0)), names)
         with code.when(new.value == NULL):
             code.ret(NULL)
     with code.count(0, count) as k:
-        part = source(code, places.at(k, I64).load(I64), leaves, made)
+        part = source(code, places.at(k, I64).load(I64), leaves, parts)
         value = part.load(Ptr)
         with code.when(how == FIELDS):
             status = set_attribute(record, new.value, keys.at(k, Ptr).load(Ptr), value)
