@@ -243,7 +243,7 @@ def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
 
 @function()
 def truth(code: Code, record: Ptr, array: Ptr) -> Ptr:
-    """NumPy's True or False for the scalar that the kernel has written, with a reference; that to `array` is given up."""
+    """NumPy's True or False for the scalar that the kernel has written. Its reference replaces that to `array`."""
     scalar = code.variable(array)
     with code.when(word(record, "scalars") != NULL):
         is_true = array.at(layout.VALUE).load(I64) != 0
