@@ -5,8 +5,10 @@
 In: nothing. Out: a line for each pair. Each pair of loops takes turns, and the fastest round of each counts.
 
 `as_numba`: numba compiles a loop over calls of a function of a vector, and the same loop over calls of its kernel by
-address, into memory that is there. The ufunc: its inner loop is called by address as NumPy calls it, and so is the C
-function of the same expression of vectors. A call of the whole ufunc has NumPy's own work in it.
+address, into memory that is there. The same of a value and its gradient by the C function of `pointer`, and by
+`as_numba`, where numba makes the array of the gradient in each call. The ufunc: its inner loop is called by address as
+NumPy calls it, and so is the C function of the same expression of vectors. A call of the whole ufunc has NumPy's own
+work in it.
 """
 
 from __future__ import annotations
@@ -70,6 +72,52 @@ def numba_calls(length: int) -> tuple[float, float]:
     return took[0] / CALLS * 1e9, took[1] / CALLS * 1e9
 
 
+def gradient_calls(length: int) -> list[float]:
+    """The nanoseconds of a value and its gradient by the C function, by `as_numba`, and by the kernel itself."""
+    v = T.dvector("v")
+    cost = (100 * (v[1:] - v[:-1] ** 2) ** 2 + (1 - v[:-1]) ** 2).sum()
+    f: Any = graphc.function([v], [cost, graphc.grad(cost, v)], name="rosenbrock")
+    through, pointer = f.as_numba(), f.pointer()
+    signature = f.built.signature
+    assert (signature.sizes, len(signature.temps)) == (((0, 0),), 2)
+    call = pointer.ctypes
+    kernel = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5, ctypes.c_int64)(pointer.library.kernel)
+
+    @numba.njit
+    def by_pointer(values: Any, value: Any, slope: Any, count: int) -> None:
+        for k in range(count):
+            values[0] = k * 1e-9
+            call(values.size, values.size, values.ctypes, value.ctypes, slope.ctypes)
+
+    @numba.njit
+    def by_graphc(values: Any, count: int) -> float:
+        total = 0.0
+        for k in range(count):
+            values[0] = k * 1e-9
+            value, slope = through(values)
+            total += value + slope[0]
+        return total
+
+    @numba.njit
+    def by_kernel(values: Any, value: Any, slope: Any, one: Any, two: Any, count: int) -> None:
+        for k in range(count):
+            values[0] = k * 1e-9
+            kernel(values.ctypes, value.ctypes, slope.ctypes, one.ctypes, two.ctypes, values.size)
+
+    values, value, slope = np.linspace(0.0, 1.0, length), np.zeros(1), np.zeros(length)
+    one, two = np.zeros(2 * length + 1024), np.zeros(2 * length + 1024)
+    by_pointer(values, value, slope, 100)
+    found = value[0], slope.tolist()
+    by_kernel(values, value, slope, one, two, 100)
+    assert (value[0], slope.tolist()) == found and by_graphc(values, 1) == sum((f(values)[0], f(values)[1][0]))
+    took = best(
+        lambda: by_pointer(values, value, slope, CALLS),
+        lambda: by_graphc(values, CALLS),
+        lambda: by_kernel(values, value, slope, one, two, CALLS),
+    )
+    return [seconds / CALLS * 1e9 for seconds in took]
+
+
 def ufunc_loops(size: int) -> list[float]:
     """The nanoseconds of an element in the inner loop of a ufunc, the C function over vectors, and the whole ufunc."""
     x, y, v, w = T.dscalar("x"), T.dscalar("y"), T.dvector("v"), T.dvector("w")
@@ -111,6 +159,11 @@ def ufunc_loops(size: int) -> list[float]:
 def main() -> None:
     calls, kernel = numba_calls(8)
     print(f"as_numba, a vector of 8: {calls:.1f} ns a call, the kernel {kernel:.1f}: {calls - kernel:.1f} more")
+    by_c, by_numba, kernel = gradient_calls(8)
+    print(
+        f"value and gradient of 8: C function {by_c:.1f} ns, as_numba {by_numba:.1f}, the kernel {kernel:.1f}: "
+        f"{by_c - kernel:.1f} and {by_numba - kernel:.1f} more"
+    )
     for size in (10_000, 100_000):
         loop, alone, whole = ufunc_loops(size)
         print(

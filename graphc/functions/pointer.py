@@ -31,7 +31,7 @@ import numpy as np
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.bind import measure_sizes
 from graphc.codegen.call.c_interface import BOUND, CALM, GROUPS, PARAM, POINTER, VALUE, WORDS, Form, words_of
-from graphc.codegen.call.signature import ALIGNMENT, extents_of, need_of
+from graphc.codegen.call.signature import ALIGNMENT, held_by_temps, need_of
 from graphc.codegen.gemm import find_all
 from graphc.codegen.link.image import load, process_symbol
 from graphc.codegen.pipeline.build import build_native, look_up
@@ -379,7 +379,6 @@ class Fitting:
             "sizes": [size for _, size in self.sizes],
             "slots": self.slots,
             "starts": starts,
-            "table": [] if self.fixed else extents_of(signature),
             "checks": [size for _, size in self.checks],
             "spans": [item * prod(size for param, size in dims if param < 0) for _, dims, item, _ in self.spans],
         }
@@ -397,8 +396,8 @@ class Fitting:
             tuple((n, tuple(param for param, _ in dims if param >= 0), last) for n, dims, _, last in self.spans),
             self.fixed,
             signature.extents,
-            len(signature.outputs),
             len(signature.temps),
+            () if self.fixed else held_by_temps(signature),
             tuple(len(groups[name]) for name in GROUPS),
             tuple(items) if loop else (),
             self.text == "density",

@@ -328,10 +328,10 @@ REFUSED, NO_MEMORY, FAILED, BAD_GRADIENT, BAD_VALUE = -1, -2, 1, 3, 4
 FIELDS = ("sizes", "kernel", "arena", "ensure", "raise", "release", "exception", "refused", "no memory", "failed")
 """The first words: the addresses of `sizes` and `kernel`, the bytes of the arena, then of a form that raises: three of
 Python's functions, the class of the exception and its texts."""
-GROUPS = ("operands", "sizes", "slots", "starts", "table", "checks", "spans")
+GROUPS = ("operands", "sizes", "slots", "starts", "checks", "spans")
 """The words behind them: addresses of operands that are bound; dims that are bound; the numbers that `sizes` must write
-and the offset of each temporary, where all sizes are bound; else the values that `measure_memory` goes over; what
-parameters must be; the bytes of each vector without the factors that are parameters."""
+and the offset of each temporary, where all sizes are bound; what parameters must be; the bytes of each vector without
+the factors that are parameters."""
 
 BOUND, PARAM, VALUE = "bound", "param", "value"
 
@@ -346,7 +346,9 @@ class Form:
     parameter). results: for each output its parameter, -1 for the value returned. sizes: for each dim that the
     functions take its parameter, -1 where it is bound. checks: the parameters that must be a word. shown: (number that
     `sizes` writes, parameter that must be the same). spans: for each vector its parameter, the parameters that its
-    length is a product of, whether it is a result. fixed: all sizes are bound. counts: the lengths of `GROUPS`. items:
+    length is a product of, whether it is a result. fixed: all sizes are bound. values: where they are not, for each
+    temporary the values that it holds: the number of the first size among those that `sizes` writes, the rank, the
+    itemsize. counts: the lengths of `GROUPS`. items:
     the bytes of an element of each operand and result of a loop. finite: results must be finite, as samplers want it.
     """
 
@@ -361,8 +363,8 @@ class Form:
     spans: tuple[tuple[int, tuple[int, ...], bool], ...]
     fixed: bool
     extents: int
-    outputs: int
     temps: int
+    values: tuple[tuple[tuple[int, int, int], ...], ...]
     counts: tuple[int, ...]
     items: tuple[int, ...] = ()
     finite: bool = False

@@ -40,7 +40,7 @@ from graphc.codegen.call.c_interface import (
     WORDS,
     Form,
 )
-from graphc.codegen.call.objects import measure_memory
+from graphc.codegen.call.objects import times
 from graphc.codegen.call.signature import ALIGNMENT, MOST
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text, poison as fill
@@ -50,8 +50,10 @@ malloc = external("malloc", Ptr, I64)
 free = external("free", None, Ptr)
 
 LETTER_TYPES: dict[str, type[Value]] = {"p": Ptr, "l": I64, "i": I32, "d": F64, "f": F32}
-ON_STACK = 4096
-"""The bytes of temporaries that a call takes from the stack."""
+ON_STACK = 16384
+"""The bytes of temporaries that a call takes from the stack: a sum has 4096, and malloc may take longer than it."""
+PROBED = '"probe-stack"="inline-asm"'
+"""The attribute of a function that touches each page of its part of the stack, lest it step over the guard page."""
 
 
 def pointer_ir(form: Form, poison: bool) -> str:
@@ -61,7 +63,7 @@ def pointer_ir(form: Form, poison: bool) -> str:
     def run_body(code: Code, *args: Any) -> I64:
         return Call(code, form, poison, args).write()
 
-    attributes = "" if form.answer == "loop" else "alwaysinline"
+    attributes = PROBED if form.answer == "loop" else "alwaysinline"
     run: Function[..., I64] = Function("run", I64, {**params, "value": Ptr}, run_body, attributes, is_internal=True)
 
     result: Any = LETTER_TYPES[form.returns]
@@ -90,7 +92,9 @@ def pointer_ir(form: Form, poison: bool) -> str:
 
     ufunc = dict.fromkeys(("context", "data", "dims", "strides", "aux"), Ptr)
     chosen: Function[..., Any] = (
-        Function(POINTER, I32, ufunc, loop) if form.answer == "loop" else Function(POINTER, result, params, answer)
+        Function(POINTER, I32, ufunc, loop)
+        if form.answer == "loop"
+        else Function(POINTER, result, params, answer, PROBED)
     )
     return module_text([chosen, calm])
 
@@ -144,7 +148,8 @@ class Call(Words):
         arena, temps = self.allocate(slots)
         status = self.field("kernel", Ptr).call(I64, *operands, *results, *temps, *sizes)
         if form.temps:
-            free(code, arena)
+            with code.when(arena != NULL):
+                free(code, arena)
         self.return_when([status != 0], FAILED)
         if form.finite:
             self.look_at(*results)
@@ -198,14 +203,17 @@ class Call(Words):
             length = self.field("arena")
             starts = [self.word("starts", number) for number in range(form.temps)]
         else:
-            table = self.words.at(self.starts["table"], I64)
-            lengths = code.local(I64, form.outputs + form.temps)
-            buffers = I64.of(form.outputs), I64.of(form.outputs + form.temps)
-            count = I64.of(form.counts[GROUPS.index("table")] // 3)
-            end = measure_memory(code, slots, table, count, lengths, *buffers).first(I64)
-            self.return_when([end < 0], NO_MEMORY)
-            length = end + ALIGNMENT
-            starts = [lengths.at(form.outputs + number, I64).load(I64) for number in range(form.temps)]
+            starts, length = [], I64.of(0)
+            absurd: list[Bool] = []
+            for values in form.values:
+                lengths = [self.bytes_of(slots, *value) for value in values]
+                absurd += [each < 0 for each in lengths]
+                longest = reduce(lambda left, right: (left > right).choose(left, right), lengths)
+                starts.append(length)
+                length = length + ((longest + (ALIGNMENT - 1)) & -ALIGNMENT)
+                absurd.append(length > MOST)
+            self.return_when(absurd, NO_MEMORY)
+            length = length + ALIGNMENT
         stack = code.local(I64, ON_STACK // 8)
         arena = code.variable(NULL)
         with code.when(length > ON_STACK):
@@ -216,6 +224,13 @@ class Call(Words):
         if self.poison:
             fill(code, start, length - ALIGNMENT)
         return arena.value, [start.at(offset) for offset in starts]
+
+    def bytes_of(self, slots: Ptr, first: int, rank: int, itemsize: int) -> I64:
+        """The bytes of a value whose sizes begin at a slot; below 0 where it is absurdly large."""
+        length = I64.of(itemsize)
+        for number in range(rank):
+            length = times(self.code, length, slots.at(first + number, I64).load(I64))
+        return length
 
     def look_at(self, value: Ptr, gradient: Ptr) -> None:
         """Return BAD_GRADIENT or BAD_VALUE where a result is not finite: its product with 0 is then NaN."""

@@ -182,6 +182,18 @@ def extents_of(signature: Signature) -> list[int]:
     return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 
+def held_by_temps(signature: Signature) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+    """For each temp the values that it holds: the first place of its sizes in what `sizes` writes, rank, itemsize."""
+    place, found = sum(len(output.shape) for output in signature.outputs), []
+    for temp in signature.temps:
+        values = []
+        for dtype, rank in temp.values:
+            values.append((place, rank, itemsize(dtype)))
+            place += rank
+        found.append(tuple(values))
+    return tuple(found)
+
+
 def _padded(length: int) -> int:
     """The bytes of the arena that a temp of `length` bytes takes."""
     return -(-length // ALIGNMENT) * ALIGNMENT
