@@ -43,7 +43,7 @@ from graphc.ir.node import (
     tuple_of,
     variable,
 )
-from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
+from graphc.ir.walk import dependents, node_set, nodes_of, reachable, substitute, type_sizes
 from graphc.ops.branch import resized
 from graphc.ops.custom import DIRECTION
 from graphc.ops.index import set_subtensor
@@ -232,23 +232,18 @@ def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collecti
     """The values of the forward scan that the backward scan reads: states, and what is expensive to recompute."""
     order = nodes_of(results)
     varying, backward = dependents(order, step.varying), dependents(order, cotangents)
-    pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]
-    pending += [result for result in results if result not in backward]
-    stored: dict[Node, None] = {}
-    seen: set[Node] = set()
+    read = [arg for node in order if node in backward for arg in node.args if arg not in backward]
+    read += [result for result in results if result not in backward]
     changing = {*step.varying}  # sizes of types need not be nodes of the graph, so `varying` may lack them
-    while pending:
-        node = pending.pop()
-        if node in seen or node not in varying:
-            continue
-        seen.add(node)
-        is_steady = changing.isdisjoint(node_set(type_sizes(node)))
-        may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0])) and is_steady
-        if node in step.states or (may_be and is_stored(node)):
-            stored[node] = None
-        else:
-            pending += node.args
-    return sorted(stored, key=lambda node: node.serial)
+
+    def is_kept(node: Node) -> bool:
+        if node in step.states:
+            return True
+        may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0]))
+        return bool(may_be) and changing.isdisjoint(node_set(type_sizes(node))) and is_stored(node)
+
+    needed = reachable(read, lambda node: node.args if node in varying and not is_kept(node) else ())
+    return sorted((node for node in needed if node in varying and is_kept(node)), key=lambda node: node.serial)
 
 
 def is_stored(node: Node) -> bool:

@@ -40,7 +40,7 @@ from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, Ra
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import SHARED, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, substitute
+from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, reachable, substitute
 from graphc.ops.elementwise import as_node, cast_safely, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
@@ -432,18 +432,13 @@ def _check_strict(returned: Returned, allowed: Sequence[Node]) -> None:
     """Raise MissingInputError if a step uses a shared variable that is not an argument. Those with a default update, as
     the states that random numbers are drawn from, need not be one."""
     condition = [] if returned.condition is None else [returned.condition]
-    pending = [*returned.outputs, *returned.updates.values(), *condition]
+    results = [*returned.outputs, *returned.updates.values(), *condition]
     known = {*allowed, *returned.updates}
-    while pending:
-        node = pending.pop()
-        if node in known:
-            continue
-        if node.op is SHARED and getattr(node, "default_update", None) is None:
+    for node in reachable(results, lambda node: () if node in known else node.args):
+        if node not in known and node.op is SHARED and getattr(node, "default_update", None) is None:
             raise MissingInputError(
                 f"scan: the step uses {describe(node)}, which is shared and not in non_sequences (strict=True)"
             )
-        known.add(node)
-        pending += node.args
 
 
 # --- Theano's other names for it --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.sizes import as_size, is_natural
-from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
+from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, reachable, substitute, type_sizes
 from graphc.startup.record import replace
 
 
@@ -183,21 +183,8 @@ def _is_repeated_literal(node: Node) -> bool:
 
 def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
     """The nodes that `results` use first: those in `at_hand`, and leaves. Scalar constants are not listed."""
-    needed: dict[Node, None] = {}
-    seen: set[Node] = set()
-    pending = list(reversed(results))
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op is CONSTANT and not node.ndim:
-            continue
-        if node in at_hand or not node.args:
-            needed[node] = None
-        else:
-            pending += reversed(node.args)
-    return list(needed)
+    order = reachable(results, lambda node: () if node in at_hand else node.args)
+    return [node for node in order if (node in at_hand or not node.args) and (node.ndim or node.op is not CONSTANT)]
 
 
 def _is_offset(node: Node) -> bool:

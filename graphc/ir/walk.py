@@ -23,8 +23,9 @@ from graphc.startup.record import record
 Arrays.others = (Node,)
 
 T = TypeVar("T", bound=Hashable)
+V = TypeVar("V")
 
-_args = attrgetter("args")
+args_of = attrgetter("args")
 
 
 @record()
@@ -50,6 +51,20 @@ def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict
             needs = graph[item] = tuple(predecessors(item))
             pending += needs[::-1]
     return graph
+
+
+def computed(table: dict[T, V], root: T, operands: Callable[[T], Iterable[T]], compute: Callable[[T], V]) -> V:
+    """The value of `root`. A value that `table` lacks is computed after those of its operands, and noted there."""
+    pending = [root]
+    while pending:
+        item = pending[-1]
+        missing = [] if item in table else [each for each in operands(item) if each not in table]
+        if not missing:
+            pending.pop()
+            if item not in table:
+                table[item] = compute(item)
+        pending += missing
+    return table[root]
 
 
 def toposort(
@@ -95,12 +110,12 @@ def _cycle(waiting: Mapping[T, int], predecessors: Callable[[T], Iterable[T]]) -
 
 def nodes_of(outputs: Iterable[Node]) -> list[Node]:
     """All nodes that `outputs` depend on, in topological order."""
-    return toposort(outputs, _args, lambda node: node.op.name)
+    return toposort(outputs, args_of, lambda node: node.op.name)
 
 
 def node_set(outputs: Iterable[Node]) -> KeysView[Node]:
     """All nodes that `outputs` depend on, in no particular order: a third of the cost of `nodes_of`."""
-    return _needs(outputs, _args).keys()
+    return _needs(outputs, args_of).keys()
 
 
 def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:

@@ -506,14 +506,11 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
         else:
             closure = union(needs)
         closures[node] = closure | bits.get(node, 0)
-    demanded: set[Node] = set()
-    pending = list(roots)
-    while pending:
-        node = pending.pop()
-        if node not in demanded:
-            demanded.add(node)
-            pending += [*_unconditional(node), *_members(both[node], shared)] if node in both else reach.needs(node)
-    return demanded
+
+    def demands(node: Node) -> Sequence[Node]:
+        return [*_unconditional(node), *_members(both[node], shared)] if node in both else reach.needs(node)
+
+    return set(reachable(roots, demands))
 
 
 def _unconditional(node: Node) -> list[Node]:

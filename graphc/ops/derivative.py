@@ -36,7 +36,7 @@ from graphc.ir.node import (
     tuple_of,
 )
 from graphc.ir.types import samples
-from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
+from graphc.ir.walk import computed, nodes_of, rebuilt, renamed, substitute
 from graphc.ops.custom import Absent, undefined
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduced_axes
@@ -332,19 +332,12 @@ def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict
     def contains(node: Node) -> bool:
         return node in shares and shares[node].shift is shift
 
-    rebuilt_nodes = {shift: kept_connected(shift)}
-    pending = [root]
-    while pending:
-        node = pending[-1]
-        missing = [arg for arg in node.args if contains(arg) and arg not in rebuilt_nodes]
-        if missing:
-            pending += missing
-            continue
-        pending.pop()
-        if node not in rebuilt_nodes:
-            args = tuple(rebuilt_nodes[arg] if contains(arg) else rebuilt(done, arg) for arg in node.args)
-            rebuilt_nodes[node] = renamed(remade(node, args), node)
-    return rebuilt_nodes[root]
+    def over_held(node: Node) -> Node:
+        args = tuple(held[arg] if contains(arg) else rebuilt(done, arg) for arg in node.args)
+        return renamed(remade(node, args), node)
+
+    held = {shift: kept_connected(shift)}
+    return computed(held, root, lambda node: filter(contains, node.args), over_held)
 
 
 def _share(node: Node, shares: Mapping[Node, Share]) -> Share | None:

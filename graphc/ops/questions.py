@@ -52,7 +52,7 @@ from graphc.ir.source_lines import (
     warn_user,
 )
 from graphc.ir.symbol import METHODS, asked
-from graphc.ir.walk import as_size_node
+from graphc.ir.walk import args_of, as_size_node, computed
 from graphc.startup.hooks import HOOKS
 from graphc.startup.process import temporarily
 from graphc.startup.record import record
@@ -127,19 +127,12 @@ def found(value: Any) -> tuple[Any, frozenset[Node]] | None:
 
 def _computed(root: Node, values: dict[Node, tuple[Any, frozenset[Node]]]) -> tuple[Any, frozenset[Node]]:
     """Compute a tensor, and the sizes that it follows from, with those in `values`, which is extended."""
-    pending = [root]
-    while pending:
-        node = pending[-1]
-        missing = [arg for arg in node.args if arg not in values] if node not in values else []
-        if missing:
-            pending += missing
-            continue
-        pending.pop()
-        if node not in values:
-            pairs = [values[arg] for arg in node.args]
-            sources = frozenset[Node]().union(*(each for _, each in pairs))
-            values[node] = _evaluated(node, [each for each, _ in pairs]), sources
-    return values[root]
+
+    def compute(node: Node) -> tuple[Any, frozenset[Node]]:
+        pairs = [values[arg] for arg in node.args]
+        return _evaluated(node, [each for each, _ in pairs]), frozenset[Node]().union(*(each for _, each in pairs))
+
+    return computed(values, root, args_of, compute)
 
 
 def _follows(root: Node, known: Mapping[Node, Any]) -> bool:

@@ -22,7 +22,7 @@ from graphc.functions.debug_modes import Checked
 from graphc.ir.call_errors import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
-from graphc.ir.walk import node_set, nodes_of
+from graphc.ir.walk import node_set, nodes_of, reachable
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, NodePicture, draw
@@ -218,13 +218,7 @@ def takers(roots: Sequence[Node]) -> dict[Node, list[str]]:
 
 def visible(roots: Sequence[Node]) -> list[Node]:
     """The nodes that a person sees, in the order of computation."""
-    seen: set[Node] = set()
-    pending = list(roots)
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending += inputs_of(node)
+    seen = set(reachable(roots, inputs_of))
     return [node for node in nodes_of(roots) if node in seen]
 
 

@@ -66,7 +66,7 @@ from graphc.ir.node import (
     variable,
 )
 from graphc.ir.verify import Step, passed, verify, watched
-from graphc.ir.walk import Graph, node_set, nodes_of, renamed
+from graphc.ir.walk import Graph, args_of, computed, node_set, nodes_of, renamed
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.startup.record import record
@@ -448,17 +448,7 @@ class VaryingGuards:
     def of(self, root: Node) -> frozenset[Hashable]:
         """The guards on loop-varying sizes of a node and its dependencies, as hashable keys."""
         known = self.of_nodes
-        pending = [root]
-        while pending:
-            node = pending[-1]
-            missing = [arg for arg in node.args if arg not in known] if node not in known else []
-            if missing:
-                pending += missing
-                continue
-            pending.pop()
-            if node not in known:
-                known[node] = self._own(node).union(*[known[arg] for arg in node.args])
-        return known[root]
+        return computed(known, root, args_of, lambda node: self._own(node).union(*[known[arg] for arg in node.args]))
 
     def _own(self, node: Node) -> frozenset[Hashable]:
         guards = node.op.guards(node) if node.args else ()

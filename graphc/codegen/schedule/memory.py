@@ -339,6 +339,8 @@ def buffers_of(
     that keep a buffer of all their elements."""
     sizing, targets = nests.goals.sizing, nests.goals.targets
     position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
+    ordered = [nest for part in sharing.parts for nest in nests_of(part)]
+    writers = {node: nest for nest in ordered for node in nest.roots}
     temporaries: list[Temporary] = []
     owners: list[tuple[Node, str]] = []
     results: dict[Node, ir.Buffer] = {}
@@ -349,44 +351,49 @@ def buffers_of(
         temporaries.append(temporary)
         owners.append((node, role))
 
-    ordered = [nest for part in sharing.parts for nest in nests_of(part)]
-    writers = {node: nest for nest in ordered for node in nest.roots}
+    def place(node: Node, nest: Nest) -> None:
+        """Keep what one value needs: a buffer of its own, and one that its loops add up in."""
+        now, depth, lowering = position[nest.number], sharing.depths[node], lowering_of(node)
+        chain = chained.get(node, (node,))
+        shape = sizing.shape(node)[depth:]
+        if node in sharing.blocks:
+            shape = (sharing.blocks[node], *shape[1:])
+        rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
+        if chain[0] not in added_to:
+            writing = [each for each in chain if writers[each].kind == "writes"] or chain
+            additions = (added_by(each, writers[each], size_names, sizing) for each in writing)
+            added_to[chain[0]] = reduce(added_by_both, additions)
+        added = added_to[chain[0]]
+        accumulator = accumulator_dtype(node, nest)
+        is_accumulated = accumulator != node.type.dtype  # in a buffer of its own, of this dtype
+        added_into = None if is_accumulated else added
+        if chain[-1] in targets:
+            results[node] = ir.Buffer(targets[chain[-1]], node.dtype, target=added_into[0] if added_into else None)
+            iterations.update({results[node]: added_into[1]} if added_into else {})
+        elif node is chain[0] and not is_local(nest, node, depth, whole):
+            uses = [position[use.nest] for use in nests.uses.of_stored[chain[-1]]]
+            last = max([position[writers[chain[-1]].number], *uses])  # it is written, though nobody may read it
+            keep(node, "value", Temporary(node.dtype, shape, now, last, rows, added_into, row))
+        if is_accumulated:
+            keep(node, "accumulator", Temporary(accumulator, shape, now, now, rows, added, row))
+        if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
+            carry = Temporary(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now)
+            keep(node, "accumulator", carry)
+
     for nest in ordered:
-        now = position[nest.number]
         for node in nest.roots:
-            chain = chained.get(node, (node,))
-            depth, lowering = sharing.depths[node], lowering_of(node)
-            shape = sizing.shape(node)[depth:]
-            if node in sharing.blocks:
-                shape = (sharing.blocks[node], *shape[1:])
-            rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
-            if chain[0] not in added_to:
-                writing = [each for each in chain if writers[each].kind == "writes"] or chain
-                additions = (added_by(each, writers[each], size_names, sizing) for each in writing)
-                added_to[chain[0]] = reduce(added_by_both, additions)
-            added = added_to[chain[0]]
-            wide = (
-                lowering.dtypes[0]
-                if isinstance(lowering, Fold) and nest.kind == "column reduction"
-                else node.type.dtype
-            )
-            added_into = added if wide == node.type.dtype else None
-            if chain[-1] in targets:
-                results[node] = ir.Buffer(targets[chain[-1]], node.dtype, target=added_into[0] if added_into else None)
-                iterations.update({results[node]: added_into[1]} if added_into else {})
-            elif node is chain[0] and not is_local(nest, node, depth, whole):
-                uses = [position[use.nest] for use in nests.uses.of_stored[chain[-1]]]
-                last = max([position[writers[chain[-1]].number], *uses])  # it is written, though nobody may read it
-                keep(node, "value", Temporary(node.dtype, shape, now, last, rows, added_into, row))
-            if wide != node.type.dtype:
-                keep(node, "accumulator", Temporary(wide, shape, now, now, rows, added, row))
-            if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
-                carry = Temporary(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now)
-                keep(node, "accumulator", carry)
+            place(node, nest)
+        now = position[nest.number]
         for number, space in enumerate(workspaces_of(nest)):
             shape = tuple(map(sizing.of, space.shape))
             keep(call_node(nest.roots[0]), f"workspace {number}", Temporary(space.dtype, shape, now, now))
     return Buffers(temporaries, owners, results, iterations)
+
+
+def accumulator_dtype(node: Node, nest: Nest) -> str:
+    """The dtype in which a nest adds up a value, which may be wider than its own where it goes over columns."""
+    lowering = lowering_of(node)
+    return lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.type.dtype
 
 
 def workspaces_of(nest: Nest) -> list[Workspace]:
