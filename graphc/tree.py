@@ -358,6 +358,9 @@ class GetAttrKey(Key):
 
     name = property(attrgetter("key"))
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
     def __str__(self) -> str:
         return f".{self.key}"
 
@@ -381,6 +384,9 @@ class SequenceKey(Key):
     """
 
     idx = property(attrgetter("key"))
+
+    def __init__(self, idx: int) -> None:
+        super().__init__(idx)
 
     def __str__(self) -> str:
         return f"[{self.key}]"

@@ -728,6 +728,7 @@ def _extreme(compare: Callable[[Node, Node], Node], first_nan: bool) -> Callable
     return extreme
 
 
+maximum, minimum = _extreme(greater_equal, True), _extreme(less_equal, True)
 ELEMENTS: dict[str, Callable[..., Node]] = {
     "add": add, "sub": sub, "mul": mul, "true_div": div, "neg": neg, "positive": lambda x: x, "abs": absolute,
     "reciprocal": reciprocal, "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt, "sqr": sqr,
@@ -740,7 +741,10 @@ ELEMENTS: dict[str, Callable[..., Node]] = {
     "greater_equal": greater_equal, "less_equal": less_equal, "less": _ordered("less", "less"),
     "greater": _ordered("greater", "greater"), "isnan": isnan, "isinf": _any_part("isinf"),
     "isfinite": lambda x: _and(*(elementwise("isfinite", part) for part in x.args)),
-    "maximum": _extreme(greater_equal, True), "minimum": _extreme(less_equal, True),
+    "maximum": maximum, "minimum": minimum,
+    "clip": lambda x, low, high: minimum(maximum(x, low), high),
+    "fmax": lambda x, y: _choose(isnan(x), y, _choose(isnan(y), x, maximum(x, y))),
+    "fmin": lambda x, y: _choose(isnan(x), y, _choose(isnan(y), x, minimum(x, y))),
     "rint": lambda x: pair(*(elementwise("rint", part) for part in x.args)),
     "sigmoid": lambda x: reciprocal(add(one_like(x), exp(neg(x)))),
 }  # fmt: skip

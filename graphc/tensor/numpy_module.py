@@ -107,7 +107,7 @@ def converted(value: Node, dtype: str) -> Any:
     """A tensor as a number of NumPy's, or as an array where it has axes; None where that may be an error of values."""
     node = as_node(boundary.given(value))
     own = node.type.dtype
-    if own[0] == "c":
+    if own[0] == "c" and dtype[0] != "c":
         return None
     if node.ndim:
         return boundary.owned(cast(node, dtype), (value,))
@@ -115,6 +115,8 @@ def converted(value: Node, dtype: str) -> Any:
         made = elementwise("not_equal", node, 0)
     elif own[0] == "f" and dtype == "int64":
         made = whole_number("trunc", cast(node, "float64"), "np.int64")
+    elif dtype[0] == "c":
+        return cast(node, dtype)
     elif dtype[0] == "f" or np.can_cast(own, dtype):
         made = cast(node, dtype)
     else:
@@ -153,7 +155,10 @@ class Module(ModuleType):
 
 STAND_INS: dict[int, tuple[Any, Any]] = {
     **{id(each): (each, Ufunc(each)) for each in vars(np).values() if isinstance(each, np.ufunc)},
-    **{id(kind): (kind, _number_class(kind)) for kind in (np.bool_, np.int32, np.int64, np.float32, np.float64)},
+    **{
+        id(kind): (kind, _number_class(kind))
+        for kind in (np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128)
+    },
 }
 """What is another in the module, by the identity of NumPy's own: that and what stands for it."""
 MODULE = Module("numpy")

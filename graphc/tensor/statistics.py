@@ -17,7 +17,7 @@ import numpy as np
 from graphc.arrays.dtypes import DISCRETE, UNSIGNED, is_float, is_inexact, promote
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, constant_value, describe, literal
+from graphc.ir.node import Complex, Node, constant_value, describe, literal, pair
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.identity import checked
@@ -44,9 +44,9 @@ __all__ = [
 
 
 def _rows(m: Any) -> Node:
-    """A matrix of a vector, which is its row, or of a matrix, in float64."""
+    """A matrix of a vector, which is its row, or of a matrix, in float64 or complex128."""
     node = shaping.of_rank(m, "cov of {}: it has more than two axes", 0, 2)
-    wide: Node = shaping.atleast_2d(cast(node, "float64"))
+    wide: Node = shaping.atleast_2d(cast(node, promote(node.type.dtype, "float64")))
     return wide
 
 
@@ -98,12 +98,12 @@ def cov(
     weights = [_weights(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
     weight: Node | None = None if not weights else weights[0] * weights[1] if len(weights) == 2 else weights[0]
     mean = reductions.average(x, 1, weight, keepdims=True)
-    total = cast(x.shape[1], x.type.dtype) if weight is None else reductions.sum(weight)
+    total = cast(x.shape[1], "float64") if weight is None else reductions.sum(weight)
     divisor = total - less
     if weight is not None and aweights is not None and less:
         divisor = total - less * reductions.sum(weight * weights[-1]) / total
     centred = x - mean
-    product = dot(centred, shaping.transpose(centred if weight is None else centred * weight))
+    product = dot(centred, el.conj(shaping.transpose(centred if weight is None else centred * weight)))
     scaled = product / el.maximum(divisor, 0)
     return shaping.squeeze(scaled, (0, 1)) if asked_equal(x.type.shape[0], 1) else scaled
 
@@ -113,8 +113,10 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return c / c
-    deviation = el.sqrt(diagonal(c))
+    deviation = el.sqrt(el.real(diagonal(c)))
     scaled = c / layout.expand(deviation, (1,)) / layout.expand(deviation, (0,))
+    if type(scaled) is Complex:
+        return pair(*(elementwise("clip", part, -1.0, 1.0) for part in (el.real(scaled), el.imag(scaled))))
     return elementwise("clip", scaled, -1.0, 1.0)
 
 
@@ -378,6 +380,8 @@ def _quantile(
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
     part = _checked_parts(what, as_node(q))
+    if type(node) is Complex and what != "median":
+        raise GraphTypeError(f"{what} of {describe(node)} of type {node.type}: there is none of complex numbers")
     is_element = method in ELEMENTS or (method == "linear" and not is_float(part.type.dtype))
     kind = rows.type.dtype if is_element else _kind(rows.type.dtype, q, part.type.dtype)
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements", of_none)
@@ -392,7 +396,10 @@ def _quantile(
         first, second = ranked[..., low], ranked[..., high]
         is_lost = el.isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
     found = first if is_element else _between(first, second, cast(rest, kind))
-    found = shaping.moveaxis(el.where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
+    if is_inexact(kind):
+        lost = ranked[..., -1:] if type(node) is Complex else np.nan  # of complex numbers NumPy gives the element
+        found = el.where(is_lost, lost, found)
+    found = shaping.moveaxis(found, -1, 0)
     if keepdims:
         kept = [1 if place in axes else size for place, size in enumerate(shape)]
     return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
@@ -401,7 +408,7 @@ def _quantile(
 def _kind(dtype: str, q: Any, parts: str) -> str:
     """The dtype of what lies between two elements: a part that is a Python number leaves that of floats as it is."""
     if is_number(q):
-        return dtype if is_float(dtype) else "float64"
+        return dtype if is_inexact(dtype) else "float64"
     return promote(dtype, parts if is_float(parts) else "float64")
 
 
@@ -432,9 +439,10 @@ def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
     shape = ranked.type.shape
     if isinstance(shape[-1], int) and shape[-1]:
         return ranked
-    if of_none is None or not is_float(ranked.type.dtype):
+    if of_none is None or not is_inexact(ranked.type.dtype):
         return checked(ranked, [cast(elementwise("greater", ranked.shape[-1], 0), "int64")], message, "index")
-    lost = layout.filled(as_node(np.array(of_none, ranked.type.dtype)), (*shape[:-1], 1))
+    number = of_none * (1 + 1j) if type(ranked) is Complex else of_none
+    lost = layout.filled(as_node(np.array(number, ranked.type.dtype)), (*shape[:-1], 1))
     wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
     size = el.maximum(ranked.shape[-1], 1)
     return wide[..., :size]

@@ -141,6 +141,21 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
         scipy.linalg.orthogonal_procrustes(w, w.T),
         np.linalg.det(w.astype(np.complex64)).astype(complex).real.round(-1),
     ),
+    "statistics": lambda z, w, x: (
+        np.median(w, 0),
+        np.median([complex(1, np.nan), z[0], 1j]),
+        np.median(z[:4]),
+        np.clip(z, -0.5, 0.5 + 1j),
+        np.clip(w, None, z),
+        np.cov(w),
+        np.corrcoef(w[:2], rowvar=False),
+        np.fmax(np.where(x > 0, z, np.nan), 1j),
+    ),
+    "fits": lambda z, w, x: (
+        *np.linalg.lstsq(w[:, :3], z, rcond=None),
+        np.linalg.lstsq(w[:2], w[:2], rcond=None)[0],
+        np.polyfit(x, z, 2),
+    ),
     "dtypes": lambda z, w, x: (
         z.astype(np.complex64) * 2,
         x.astype(np.float32) * 1j,
@@ -186,6 +201,8 @@ FACTORED: dict[str, Callable[[Any], Any]] = {
     + (abs(np.linalg.svd(w)[0][:, 3:] * W[:, :1]) ** 2).sum() + abs(np.linalg.svd(w)[2] * W[:3, :3]).sum(),
     "svd of more columns": lambda w: abs(np.linalg.svd(w.T, full_matrices=False)[0] * W[:3, :3]).sum()
     + abs((np.linalg.svd(w.T)[0] * np.linalg.svd(w.T)[1]) @ np.linalg.svd(w.T, full_matrices=False)[2] + 1).sum(),
+    "lu": lambda w: abs(scipy.linalg.lu(w)[1] + 1).sum() + abs(scipy.linalg.lu(w)[2] + 1j).sum(),
+    "lstsq": lambda w: abs(np.linalg.lstsq(w, W[:, 3:], rcond=None)[0] + 1).sum() + abs(np.cov(w.T) + 1).sum(),
     "qr": lambda w: abs(np.linalg.qr(w)[0] + 1).sum() + abs(np.linalg.qr(w)[1] + 1j).sum(),
     "qr of more columns": lambda w: abs(np.linalg.qr(w.T)[0] + 1).sum() + abs(np.linalg.qr(w.T)[1] + 1j).sum(),
 }  # fmt: skip
@@ -201,6 +218,18 @@ def test_derivatives_of_factors(name: str) -> None:
         bent = graphc.grad(lambda w: (abs(graphc.grad(cost)(w)) ** 2).sum(), mode="interpreted")
         wanted = slope(lambda w: (abs(first(w)) ** 2).sum(), at)
         np.testing.assert_allclose(bent(at), wanted, rtol=0, atol=1e-4 * abs(wanted).max())
+
+
+def test_triangular_factors_of_permuted_rows() -> None:
+    la = scipy.linalg
+
+    def program(w: Any, b: Any) -> Any:
+        factors = la.lu_factor(w)
+        parts = la.lu(w), la.lu(w[:, :2], permute_l=True), la.lu(np.stack([w[:2], w[3:]]), p_indices=True)[1:]
+        solved = [la.lu_solve(factors, each, trans) for each in (b, w) for trans in (0, 1, 2)]
+        return *parts, factors[0], la.lu_factor(np.round(w))[0], solved
+
+    same(graphc.jit(program, mode="interpreted")(W, Z), program(W, Z), 1e3)
 
 
 def test_triangles_and_factors() -> None:
@@ -412,6 +441,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "floor": (np.floor, GraphTypeError, "floor is not defined for x .* of dtype complex128"),
     "cast": (lambda z: z.astype(float), GraphTypeError, "without the loss of its imaginary part"),
     "roots": (lambda z: scipy.linalg.sqrtm(np.outer(z, z)), GraphTypeError, "sqrtm of .*: it takes real matrices"),
+    "quantile": (lambda z: np.quantile(z, 0.3), GraphTypeError, "quantile of .*: there is none of complex numbers"),
     "pairs": (lambda z: scipy.linalg.eigh(np.outer(z, z), np.eye(5)), GraphTypeError, "it takes real matrices"),
     "cost": (graphc.grad(lambda q: q.sum()), GradientError, "complex128.*, not a floating scalar"),
     "jacobian": (graphc.jacrev(lambda q: q * q), GradientError, "with holomorphic=True"),

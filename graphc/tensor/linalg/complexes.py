@@ -16,7 +16,7 @@ from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import pairs
+from graphc.ops import pairs, shape as layout
 from graphc.ops.elementwise import broadcast_node, elementwise
 from graphc.ops.shape import dimshuffle, expand, iota, reshape
 from graphc.startup.hooks import HOOKS
@@ -110,6 +110,37 @@ def slogdet(a: Node) -> tuple[Node, Node]:
 
     sign, size = _pivots(a, (ones, pairs.real_of(ones) * 0.0), follow)
     return sign, size
+
+
+# --- factors ----------------------------------------------------------------------------------------------------------
+
+
+def lu(a: Node) -> tuple[Node, Node]:
+    """`(lu, perm)` of matrices, as `lu_factor` has them. The row that comes first is the one whose parts are largest,
+    as in LAPACK."""
+    rows, columns = (iota(size) for size in a.type.shape[-2:])
+    order = rows + layout.zeros("int64", (*a.type.shape[:-2], a.type.shape[-2]))
+
+    def step(k: Node, carry: Any) -> Any:
+        left, perm = carry
+        column = left.part((..., slice(None), k))
+        size = abs(pairs.real_of(column)) + abs(pairs.imag_of(column))
+        place = argmax(where(elementwise("less", rows, k), -1.0, size), -1)
+        is_place = elementwise("equal", rows, expand(place, (place.ndim,)))
+        exchanged = where(elementwise("equal", rows, k), expand(place, (place.ndim,)), where(is_place, k, rows))
+        left = take_along_axis(left, expand(exchanged, (exchanged.ndim,)), -2)
+        perm = take_along_axis(perm, exchanged, -1)
+        pivot = left.part((..., k, k))
+        divisor = where(elementwise("equal", pivot, 0), 1.0, pivot)
+        column = left.part((..., slice(None), k))
+        shares = where(elementwise("greater", rows, k), column / expand(divisor, (divisor.ndim,)), column)
+        below = expand(where(elementwise("greater", rows, k), shares, 0), (shares.ndim,))
+        beside = where(elementwise("greater", columns, k), left.part((..., k, slice(None))), 0)
+        left = left - below * expand(beside, (beside.ndim - 1,))
+        return where(elementwise("equal", columns, k), expand(shares, (shares.ndim,)), left), perm
+
+    found, perm = fori_loop(0, as_size_node(sizes.minimum(*a.type.shape[-2:])), step, (a, order))
+    return found, perm
 
 
 HOOKS.complexes = sys.modules[__name__]

@@ -40,8 +40,8 @@ __all__ = [
 
 
 OF_COMPLEX = frozenset(
-    "cholesky cho_solve cond eig eigh eigvals eigvalsh inv matrix_power matrix_rank qr solve solve_triangular svd "
-    "svdvals tensorinv tensorsolve".split()
+    "cholesky cho_solve cond eig eigh eigvals eigvalsh inv lstsq lu lu_factor lu_solve matrix_power matrix_rank qr "
+    "solve solve_triangular svd svdvals tensorinv tensorsolve".split()
 )
 """Functions of matrices of complex numbers."""
 
@@ -191,7 +191,7 @@ def lu_factor(a: Any) -> tuple[Node, Node]:
     the order of the rows: a[perm] = L U. SciPy's second result counts exchanges of rows instead."""
     (node,) = matrices_of("lu_factor", a)
     matrices.check_matrices("lu_factor", node)
-    return factor.lu(node)[:2]
+    return HOOKS.complexes.lu(node) if type(node) is Complex else factor.lu(node)[:2]
 
 
 def lu_solve(lu_and_perm: Any, b: Any, trans: Any = 0, on_error: str = "raise") -> Node:
@@ -201,7 +201,14 @@ def lu_solve(lu_and_perm: Any, b: Any, trans: Any = 0, on_error: str = "raise") 
     turned = _is_transposed("lu_solve", trans)
 
     def apply(packed: Node, b: Node) -> Node:
-        return solve_by_lu(packed, as_node(perm), b, turned, on_error)
+        if type(packed) is not Complex:
+            return solve_by_lu(packed, as_node(perm), b, turned, on_error)
+        order = as_node(perm) if not turned else argsort(as_node(perm))
+        rows = layout.expand(order, (order.ndim,))
+        right = b if turned else take_along_axis(b, rows, -2)
+        for lower in (not turned, turned):
+            right = solve_triangular(packed, right, trans, lower, unit_diagonal=lower, on_error=on_error)
+        return take_along_axis(right, rows, -2) if turned else right
 
     return with_columns("lu_solve", packed, right, apply)
 
@@ -262,8 +269,12 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Node, 
     rows, a = l[p] u (SciPy's)."""
     (node,) = matrices_of("lu", a)
     rows, columns = node.type.shape[-2:]
-    packed, perm = lu_factor(node) if sizes.equal(rows, columns) else _lu_of_any(node)
-    count, one = as_size_node(sizes.minimum(rows, columns)), eye(as_size_node(rows), dtype=node.type.dtype)
+    if type(node) is Complex:
+        packed, perm = HOOKS.complexes.lu(node)
+    else:
+        packed, perm = lu_factor(node) if sizes.equal(rows, columns) else _lu_of_any(node)
+    part = node.args[0] if type(node) is Complex else node
+    count, one = as_size_node(sizes.minimum(rows, columns)), eye(as_size_node(rows), dtype=part.type.dtype)
     left = triangle(packed, strict=True)[..., :, :count] + one[:, :count]
     right = triangle(packed, lower=False)[..., :count, :]
     if permute_l:

@@ -366,16 +366,23 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
             f"lstsq: {describe(left)} of type {left.type} and {describe(right)} of type {right.type} are not a matrix "
             "and a vector or matrix"
         )
-    limit = _threshold(left, rcond, _longer(left) * _machine(left))
+    part = left.args[0] if type(left) is Complex else left
+    limit = _threshold(part, rcond, _longer(left) * _machine(part))
     if rcond is not None:
-        limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(left), left.type.dtype))
+        limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(part), part.type.dtype))
     columns = right if right.ndim == 2 else layout.expand(right, (1,))
-    x = _least(left, limit, columns, turned=False)
-    s = factor.svd(left, full=False)[1]
+    if type(left) is Complex:
+        x = _least(pairs.embedded(left), limit, pairs.embedded(columns), turned=False)
+        x = pairs.unembedded(x, left.type.shape[1], columns.type.shape[1])
+        s = svdvals(left)
+    else:
+        x = _least(left, limit, columns, turned=False)
+        s = factor.svd(left, full=False)[1]
     rank = cast(s > limit * _greatest(s, keepdims=True), "int32").sum(dtype="int32")
     rows, width = map(as_size_node, left.type.shape)
     whole = elementwise("logical_and", elementwise("equal", rank, width), elementwise("greater", rows, width))
-    squares = ((matmul(left, x) - columns) ** 2).sum(0)
+    rest = matmul(left, x) - columns
+    squares = ((abs(rest) if type(rest) is Complex else rest) ** 2).sum(0)
     count = where(whole, as_size_node(squares.type.shape[0]), 0)
     return (x if right.ndim == 2 else layout.drop(x, (1,))), getitem(squares, slice(None, count)), rank, s
 

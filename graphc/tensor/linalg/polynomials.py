@@ -14,7 +14,7 @@ from graphc.arrays.dtypes import is_inexact, promote
 from graphc.control.functional import fori_loop
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, literal
+from graphc.ir.node import Complex, Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -24,7 +24,7 @@ from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.elementary import sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvals_parts, if_real, inv, matrices_of
+from graphc.tensor.linalg.factors import eigvals, eigvals_parts, if_real, inv, matrices_of
 from graphc.tensor.linalg.functions import lstsq
 from graphc.tensor.linalg.structured import companion
 from graphc.tensor.products import matmul, outer
@@ -42,7 +42,13 @@ def _coefficients(name: str, p: Any) -> Node:
 def roots_parts(p: Any) -> tuple[Node, Node]:
     """The roots of a polynomial: real and imaginary parts; as many as its degree, which the values say: zeros in front
     do not count. The eigenvalues of the companion matrix, then a 0 for each zero at the end (NumPy's order)."""
-    node = _coefficients("roots", p)
+    matrix, zeros = _companion(_coefficients("roots", p))
+    first, second = (concatenate([part, zeros]) for part in eigvals_parts(matrix))
+    return first, second
+
+
+def _companion(node: Node) -> tuple[Node, Node]:
+    """The matrix whose eigenvalues are the roots that are not 0, and zeros for the others."""
     tail = trim_zeros(node, "f")
     middle = trim_zeros(tail, "b")
     count = as_size_node(middle.type.shape[0])
@@ -50,19 +56,20 @@ def roots_parts(p: Any) -> tuple[Node, Node]:
     missing = layout.filled(
         literal(1.0, node.type.dtype), (sizes.as_size(where(elementwise("equal", count, 0), 1, 0)),)
     )
-    both = eigvals_parts(companion(concatenate([middle, missing])))
     zeros = layout.zeros(node.type.dtype, (sizes.subtract(tail.type.shape[0], middle.type.shape[0]),))
-    real, imaginary = (concatenate([part, zeros]) for part in both)
-    return real, imaginary
+    return companion(concatenate([middle, missing])), zeros
 
 
 def roots(p: Any) -> Node:
     """The roots of a polynomial, where all are real. If some are complex, a call of `jit` gives complex ones; a
     function of variables raises an error that names the polynomial: `roots_parts` gives real and imaginary parts."""
     node = as_node(p)
-    real, imaginary = roots_parts(node)
+    if type(node) is Complex:
+        matrix, zeros = _companion(_coefficients("roots", node))
+        return concatenate([eigvals(matrix), zeros])
+    first, second = roots_parts(node)
     message = f"roots of {describe(node)}: it has complex roots, whose parts roots_parts gives"
-    return if_real(message, imaginary, [(real, imaginary)])[0]
+    return if_real(message, second, [(first, second)])[0]
 
 
 def poly(seq_of_zeros: Any) -> Node:
@@ -136,7 +143,8 @@ def polyfit(
         weights = cast(_coefficients("polyfit", w), dtype)
         powers = powers * layout.expand(weights, (1,))
         values = values * (weights if values.ndim == 1 else layout.expand(weights, (1,)))
-    limit = cast(count, dtype) * float(np.finfo(dtype).eps) if rcond is None else rcond
+    machine = np.finfo(dtype)
+    limit = cast(count, machine.dtype.name) * float(machine.eps) if rcond is None else rcond
     scale = sqrt((powers * powers).sum(0))
     scaled = powers / layout.expand(scale, (0,))
     found, residuals, rank, singular = lstsq(scaled, values, limit)
