@@ -98,7 +98,7 @@ def fit(
     fit, to go on from.
 
     Results are the same to the bit on any number of workers, and on threads without a cluster. Raises ArgumentError for
-    an unknown method.
+    an unknown method, and where a search over all shards would begin with NaN.
 
         >>> x = da.arange(8.0, chunks=2)
         >>> found = fit(lambda w, x: jnp.sum((w * x - 3 * x) ** 2), 0.0, x)
@@ -163,9 +163,14 @@ def _full(
         known["hessp"] = lambda flat, vector: mean.product(flat, vector, rows)
     elif method == METHODS["l-bfgs"]:
         known["options"]["ftol"] = 0.0
-    found = import_module("scipy.optimize").minimize(
-        lambda flat: mean.value_and_grad(flat, rows), begin, jac=True, method=method, callback=after, **known
-    )
+
+    def objective(flat: Any) -> tuple[float, Any]:
+        value, slope = mean.value_and_grad(flat, rows)
+        if np.isnan(value) and np.array_equal(flat, begin):
+            raise ArgumentError("fit: the loss is NaN for the parameters that it begins with")
+        return value, slope
+
+    found = import_module("scipy.optimize").minimize(objective, begin, jac=True, method=method, callback=after, **known)
     params = mean.total.unravel(found.x)
     return Fit(params, float(found.fun), found.nit, bool(found.success), found.message, tuple(history), State(found.x))
 

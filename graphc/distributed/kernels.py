@@ -371,6 +371,11 @@ def map_columns(
     missing = [each for each in columns if each not in frame.columns]
     if missing:
         raise ArgumentError(f"map_columns: the frame has no column {missing[0]!r}; it has {list(frame.columns)}")
+    for each in columns:
+        if not isinstance(frame.dtypes[each], np.dtype):
+            raise ArgumentError(
+                f"map_columns: column {each!r} is {frame.dtypes[each]}, not of a dtype of NumPy's: use `frame.astype`"
+            )
     examples = [example_of([2], frame.dtypes[each]) for each in columns]
     kernel, made = _prepared("map_columns", function, examples)
     if made.ndim != 1:

@@ -47,6 +47,7 @@ SAFE = (1, 2, 3)
 
 def as_numba(function: Function, status: bool) -> Any:
     """The function for numba: `Function.as_numba`."""
+    function = function.finished()
     pointer = Pointer(plain_signature(function, by_value=True), function)
     PROCESS.kept.append(pointer)  # compiled callers hold its address, and nobody tells when they go
     source, names = Writing(pointer, status).source()

@@ -435,6 +435,7 @@ class Pointer:
         are copied; the first are parameters. loop: make the inner loop of a ufunc that calls it (ufuncs.py). Raises
         ArgumentError where the declaration does not fit, and for a function that calls Python or has shared variables.
         """
+        function = function.finished()
         self.function, self.declaration = function, read(signature)
         if not isinstance(function, Compiled) or function.call.keys is not None:
             raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
@@ -539,6 +540,7 @@ def plain_signature(function: Function, by_value: bool = False) -> str:
     by_value: scalar inputs are passed by value where C has their type, and all sizes are parameters, so that a wrong
     one is a status.
     """
+    function = function.finished()
     if not isinstance(function, Compiled):
         raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
     outputs = [(node.type.dtype, array.shape) for node, array in zip(

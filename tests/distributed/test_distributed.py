@@ -93,6 +93,8 @@ def test_columns_of_frames_keep_their_index() -> None:
     np.testing.assert_allclose(slope, 2 * x[:, :2].T @ rest, rtol=1e-12)
     with pytest.raises(ArgumentError, match=r"no column 'z'; it has \['a', 'b', 'n', 'y'\]"):
         distributed.map_columns(lambda z: z, frame, ["z"])
+    with pytest.raises(ArgumentError, match="column 'a' is Float64, not of a dtype of NumPy's"):
+        distributed.map_columns(lambda a: a, frame.astype({"a": "Float64"}), ["a"])
 
 
 def test_a_sum_and_its_gradient_are_those_of_the_whole_in_any_order_of_work() -> None:
@@ -260,6 +262,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs() -> None:
         (ArgumentError, "there are no rows", lambda: distributed.fit(loss, START)),
         (ArgumentError, "not of ndarray", lambda: distributed.fit(loss, START, np.ones((3, 3)), labels)),
         (ArgumentError, "none of", lambda: distributed.fit(loss, START, blocks, labels, method="powell")),
+        (ArgumentError, "the loss is NaN", lambda: distributed.fit(loss, START, blocks * np.nan, labels)),
         (ArgumentError, "batch=0", lambda: distributed.fit(loss, START, blocks, labels, method=sgd, batch=0)),
         (GraphTypeError, "parameters are floats", lambda: distributed.value_and_grad(loss)(1, blocks)),
         (GraphTypeError, "parameters are floats", lambda: distributed.minimize(jnp.sum, [3])),

@@ -56,6 +56,7 @@ def test_functions_run_interpreted_until_their_code_is_there() -> None:
     assert graphc.wait(PATIENCE) and step.is_ready and zeros.is_ready
     after = [step(data), zeros([1, 2])]
     step(data, out=out)
+    assert graphc.function([lengths], lengths * 23 + 1).pointer().ctypes(0, 0, 8, 8) == 0  # the code is waited for
     for old, new in zip([*before[0], before[1], before[0][0]], [*after[0], after[1], out[0]], strict=True):
         assert old.dtype == new.dtype and old.shape == new.shape
         np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12)  # sums of 40 in another order

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -141,32 +142,39 @@ def size() -> int:
 
 
 def clear() -> int:
-    """Remove all entries from the user's folder, and return their number. Shared folders are never changed. Raises no
-    error: a folder that is not there has no entries."""
-    removed = list(entries(options.cache_dir))
-    for entry in removed:
-        discard(entry)
-    return len(removed)
+    """Remove all entries from the user's folder, and return their number. Shared folders are never changed. A folder
+    that is not there has no entries. Raises GraphcError where entries cannot be removed."""
+    return _remove(list(entries(options.cache_dir)))
+
+
+def _remove(folders: Sequence[str]) -> int:
+    """Remove entries, and return their number. Raises GraphcError where some stay in a folder that is read only."""
+    for folder in folders:
+        discard(folder)
+    left = sum(os.path.exists(folder) and not os.access(os.path.dirname(folder), os.W_OK) for folder in folders)
+    if left:
+        raise GraphcError(f"{left} of {len(folders)} entries cannot be removed: {options.cache_dir} cannot be written")
+    return len(folders)
 
 
 def prune(older: float | None = None, larger: int | None = None, name: str | None = None) -> int:
     """Remove the entries of the user's folder that meet all conditions given, and return their number.
 
     older: in days since the last use. larger: in bytes. name: of the function, as a pattern of the shell ("train*").
-    Raises GraphcError where no condition is given: that is `clear`.
+    Raises GraphcError where no condition is given: that is `clear`. It does so too where entries cannot be removed.
 
         graphc.cache.prune(older=30, name="fit*")
     """
     if older is None and larger is None and name is None:
         raise GraphcError("prune wants a condition: older=days, larger=bytes or name=pattern; `clear` removes all")
-    now, removed, matches = time.time(), 0, import_module("fnmatch").fnmatchcase
+    now, matches = time.time(), import_module("fnmatch").fnmatchcase
+    found: list[str] = []
     for entry in own_entries():
         is_old = older is None or now - entry.used > older * DAY
         is_large = larger is None or entry.size > larger
         if is_old and is_large and (name is None or matches(str(entry.metadata.get("name", "")), name)):
-            discard(entry.folder)
-            removed += 1
-    return removed
+            found.append(entry.folder)
+    return _remove(found)
 
 
 def verify() -> list[str]:
@@ -182,7 +190,8 @@ def verify() -> list[str]:
         except Untrusted as problem:
             problems.append(f"not used: {problem}")
         except (Damaged, OSError) as problem:
-            problems.append(f"removed: {entry} is damaged ({problem})")
+            what = "cannot be removed" if os.path.exists(entry) else "removed"
+            problems.append(f"{what}: {entry} is damaged ({problem})")
     return problems
 
 

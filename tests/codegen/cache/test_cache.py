@@ -380,7 +380,7 @@ def test_a_size_that_is_not_believed_is_counted_again(content: bytes) -> None:
     assert usage().read_bytes().split()[1:] == [b"%d" % manage.size()]
 
 
-def test_entries_are_listed_by_use() -> None:
+def test_entries_are_listed_by_use(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = keyed("first"), keyed("second")
     for entry in (first, second):
         store.store(entry)
@@ -390,6 +390,11 @@ def test_entries_are_listed_by_use() -> None:
     assert [summary.key for summary in listed] == [first.key.digest, second.key.digest]
     assert listed[0].metadata == ENTRY.metadata
     assert sum(summary.size for summary in listed) == manage.size()
+    with monkeypatch.context() as patch:
+        patch.setattr(manage, "discard", lambda folder: None)  # as on a file system that is read only, also for root
+        patch.setattr(os, "access", lambda path, mode: False)
+        with pytest.raises(GraphcError, match="2 of 2 entries cannot be removed: .* cannot be written"):
+            manage.clear()
     assert manage.clear() == 2
     assert (manage.size(), manage.list_entries(), store.find(first.key)) == (0, [], None)
 
