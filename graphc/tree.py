@@ -241,30 +241,79 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 # --- with paths -------------------------------------------------------------------------------------------------------
 
 
-def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
-    """Return the leaves of a tree, each with its path. A path is the text that a program would write after the name of
-    the tree. Raises no error: a value that is no tree is a leaf.
+class _Ending(str):
+    """The text of a key that a registered class gives, with the key."""
+
+    __slots__ = ("key",)
+    key: Any
+
+    @classmethod
+    def of(cls, key: Any) -> _Ending:
+        made = cls(key)
+        made.key = key
+        return made
+
+
+class Path(tuple[Any, ...]):
+    """The keys of the parts in which a leaf lies, the outermost first. As text it is what a program would write after
+    the name of the tree."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "".join(map(str, self))
+
+
+def _paths(tree: Any, path: tuple[Any, ...] = ()) -> list[Path]:
+    """The path of each leaf."""
+    parts = trees.named_children(tree)
+    if parts is None:
+        return [Path(path)]
+    if isinstance(tree, dict):
+        keys: list[Any] = [DictKey(key) for key in trees.ordered(tree)]
+    else:
+        keys = [_key(end) for end in parts]
+    return [
+        each
+        for key, part in zip(keys, parts.values(), strict=True)
+        for each in _paths(part, (*path, key) if key != "" else path)
+    ]
+
+
+def _key(end: str) -> Any:
+    """The key of a part, from what a program writes to access it."""
+    if isinstance(end, _Ending):
+        return end.key
+    if end[:1] == "." and end[1:].isidentifier():
+        return GetAttrKey(end[1:])
+    return SequenceKey(int(end[1:-1])) if end[:1] == "[" and end[1:-1].isdecimal() else end
+
+
+def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[Path, Any]]:
+    """Return the leaves of a tree, each with its path, a tuple of keys, as in JAX; str(path) is what a program would
+    write after the name of the tree. Raises no error: a value that is no tree is a leaf.
 
     >>> graphc.tree.leaves_with_path({"w": [1, 2]})
-    [("['w'][0]", 1), ("['w'][1]", 2)]
+    [((DictKey('w'), SequenceKey(0)), 1), ((DictKey('w'), SequenceKey(1)), 2)]
     """
     found, whole = _parts(tree, is_leaf)
-    return [*zip(trees.paths(whole, ""), found, strict=True)]
+    return [*zip(_paths(whole), found, strict=True)]
 
 
-def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
+def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[Path, Any]], TreeDef]:
     """Return the pairs of `leaves_with_path`, and the structure of the tree. Raises no error."""
     return leaves_with_path(tree, is_leaf), structure(tree, is_leaf)
 
 
-def keystr(keys: str) -> str:
-    """Return a path unchanged, because paths are text here: for programs that call JAX's function of this name. Raises
-    no error.
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+    """Return a path as text. simple: without brackets and dots. separator: what stands between two keys. Raises no
+    error.
 
-    >>> [graphc.tree_util.keystr(path) for path, leaf in graphc.tree.leaves_with_path({"w": [1, 2]})]
-    ["['w'][0]", "['w'][1]"]
+    >>> ((path, leaf),) = graphc.tree.leaves_with_path({"w": [1]})
+    >>> graphc.tree_util.keystr(path), graphc.tree_util.keystr(path, simple=True, separator="/")
+    ("['w'][0]", 'w/0')
     """
-    return keys
+    return separator.join(str(each.key if simple and isinstance(each, Key) else each) for each in keys)
 
 
 def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
@@ -275,7 +324,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf 
     {'w': "['w']=1"}
     """
     found, whole = _parts(tree, is_leaf)
-    columns = zip(trees.paths(whole, ""), found, *_others(whole, rest, "map_with_path"), strict=True)
+    columns = zip(_paths(whole), found, *_others(whole, rest, "map_with_path"), strict=True)
     return trees.like(whole, [f(*each) for each in columns])
 
 
@@ -410,7 +459,7 @@ def register_pytree_with_keys(
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
     """Make a class one of trees, as `register_pytree_node` does. flatten_with_keys(value): pairs of a key and a part,
-    and what else there is. The key stands in paths, as text: it is one, or a `GetAttrKey` and so on.
+    and what else there is. The key stands in paths: a `GetAttrKey` and so on, or a text.
     flatten_func(value): the same without keys; it is not needed. Raises the errors of `register_pytree_node`.
 
         >>> class Line:
@@ -420,12 +469,12 @@ def register_pytree_with_keys(
         ...     Line, lambda line: ([(".slope", line.slope)], None), lambda rest, parts: Line(*parts)
         ... )
         >>> graphc.tree.leaves_with_path(Line(2.0))
-        [('.slope', 2.0)]
+        [(('.slope',), 2.0)]
     """
 
     def children(value: Any) -> tuple[dict[str, Any], Any]:
         parts, rest = flatten_with_keys(value)
-        return {str(key): part for key, part in parts}, rest
+        return {_Ending.of(key): part for key, part in parts}, rest
 
     _register(nodetype, Registered(children, lambda rest, parts: unflatten_func(rest, tuple(parts))))
 

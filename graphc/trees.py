@@ -194,7 +194,7 @@ def fields_of(tree: Any) -> tuple[list[str], list[str]]:
     return varying, static
 
 
-def _parts(tree: Any) -> dict[str, Any] | None:
+def named_children(tree: Any) -> dict[str, Any] | None:
     """The children of a tree, by the suffix that a program writes to access each; None for a leaf."""
     if tree is None:
         return {}
@@ -269,7 +269,7 @@ def reader(tree: Any) -> Callable[[Any], list[Any]]:
 
 def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
     """A function that appends the subtrees of another tree to a list; None for a leaf."""
-    own = _parts(tree)
+    own = named_children(tree)
     if own is None:
         return None
     kind, readers = type(tree), [*map(_reader, own.values())]
@@ -301,7 +301,7 @@ def _usual_parts(tree: Any, own: dict[str, Any]) -> Callable[[Any], Sequence[Any
             return [getattr(other, name) for name in fields]
         if not isinstance(other, dict):
             return other or ()
-        theirs = _parts(other) or {}
+        theirs = named_children(other) or {}
         return [*theirs.values()] if own.keys() == theirs.keys() else None
 
     return parts_of
@@ -324,9 +324,9 @@ def _registered_parts(tree: Any) -> Callable[[Any], Sequence[Any] | None]:
 def spread(prefix: Any, tree: Any) -> list[Any]:
     """The values of `prefix`, a tree that may end above the leaves of `tree`, repeated for each leaf of `tree` below
     them; None counts as a value. Raises ValueError if the structures differ."""
-    if prefix is None or _parts(prefix) is None:
+    if prefix is None or named_children(prefix) is None:
         return [prefix] * len(leaves(tree))
-    own, theirs = _parts(prefix), _parts(tree)
+    own, theirs = named_children(prefix), named_children(tree)
     if own is None or theirs is None or own.keys() != theirs.keys():
         raise ValueError(f"{outline(prefix)} and {outline(tree)} differ")
     return [said for key, part in theirs.items() for said in spread(own[key], part)]
@@ -334,7 +334,7 @@ def spread(prefix: Any, tree: Any) -> list[Any]:
 
 def children(tree: Any) -> list[Any] | None:
     """The children of a tree, in the order of their leaves; None for a leaf."""
-    parts = _parts(tree)
+    parts = named_children(tree)
     return None if parts is None else [*parts.values()]
 
 
@@ -362,12 +362,12 @@ class Shield:
 
 def is_nested(tree: Any) -> bool:
     """True if a tree is not a leaf."""
-    return _parts(tree) is not None
+    return named_children(tree) is not None
 
 
 def paths(tree: Any, name: str) -> list[str]:
     """The expression by which a program accesses each leaf of the tree called `name`."""
-    parts = _parts(tree)
+    parts = named_children(tree)
     if parts is None:
         return [name]
     return [path for end, part in parts.items() for path in paths(part, name + end)]
@@ -375,7 +375,7 @@ def paths(tree: Any, name: str) -> list[str]:
 
 def outline(tree: Any) -> str:
     """A tree with `*` for each leaf, for messages."""
-    parts = _parts(tree)
+    parts = named_children(tree)
     if parts is None or tree is None:
         return "*" if parts is None else "None"
     if "" in parts:

@@ -36,10 +36,14 @@ _TAKEN: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
 
 
 class ShapeDtypeStruct:
-    """The shape and the dtype of an array, without its elements. shape: sizes, which may be tensors.
-    Raises TypeError for a dtype that NumPy does not know."""
+    """The shape and the dtype of an array, without its elements. shape: sizes, which may be tensors. sharding,
+    weak_type: for programs written for JAX; they say nothing here. Raises TypeError for a dtype that NumPy does not
+    know."""
 
-    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
+    sharding = None
+    weak_type = False
+
+    def __init__(self, shape: Sequence[Any], dtype: Any, *, sharding: Any = None, weak_type: bool = False) -> None:
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
 

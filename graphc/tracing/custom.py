@@ -63,7 +63,7 @@ class Custom(Generic[P, R]):
         update_wrapper(self, fun, updated=())
         self.fun = fun
         self.nondiff = tuple(numbers)
-        self.compiled: dict[tuple[int, ...], Jitted[..., Any]] = {}
+        self.compiled: dict[tuple[int, ...], Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -78,7 +78,16 @@ class Custom(Generic[P, R]):
         if static not in self.compiled:
             self.compiled[static] = transformed(self.fun, self.over, static or None)
         found: Callable[..., R] = self.compiled[static]
-        return found(*given)
+        try:
+            return found(*given)
+        except GraphTypeError as error:
+            if not error.asked:
+                raise
+            made = self.fun(*given)  # Python knows the values outside of traces
+            if any(isinstance(leaf, Node) for leaf in leaves(made)):
+                raise
+            self.compiled[static] = self.fun
+            return made
 
     def __reduce__(self) -> str:
         return str(vars(self)["__qualname__"])  # a pickle finds it where it is defined, as functions are

@@ -127,9 +127,19 @@ def test_what_counts_as_a_leaf() -> None:
 
 def test_paths() -> None:
     pairs, kind = tree.flatten_with_path({"w": [1, Point(2, 3)], "r": Range(4, Step(5, "sgd"))})
-    assert dict(pairs) == {"['w'][0]": 1, "['w'][1].x": 2, "['w'][1].y": 3, "['r'][0]": 4, "['r'][1].rate": 5}
+    assert pairs[0][0] == (tree_util.DictKey("r"), tree_util.SequenceKey(0))
+    assert pairs[-1][0] == (tree_util.DictKey("w"), tree_util.SequenceKey(1), tree_util.GetAttrKey("y"))
+    assert {str(path): leaf for path, leaf in pairs} == {
+        "['w'][0]": 1,
+        "['w'][1].x": 2,
+        "['w'][1].y": 3,
+        "['r'][0]": 4,
+        "['r'][1].rate": 5,
+    }
     assert kind.num_leaves == 5
     assert [graphc.tree_util.keystr(path) for path, _ in tree.leaves_with_path({"w": [1]})] == ["['w'][0]"]
+    assert tree_util.keystr(pairs[-1][0], simple=True, separator="/") == "w/1/y"
+    assert pickle.loads(pickle.dumps(pairs)) == pairs
     assert tree.map_with_path(lambda path, x, y: f"{path}{x}{y}", [1, 2], [3, 4]) == ["[0]13", "[1]24"]
 
 
@@ -241,7 +251,7 @@ def test_structures_with_what_has_no_hash_are_compared() -> None:
     forms = [tree.structure(Named(1.0, told)) for told in kinds]
     assert all((left == right) == (left is right) for left in forms for right in forms)
     assert tree.structure(Named(2.0, {"a": np.ones(2)})) == forms[3] and len({*forms}) == len(kinds)
-    assert tree.leaves_with_path(Named(1.0, {})) == [(".value", 1.0)]
+    assert tree.leaves_with_path(Named(1.0, {})) == [((".value",), 1.0)]
     assert forms[0].flatten_up_to(Named([3.0], {"a": 1})) == [[3.0]]
     scaled = graphc.jit(lambda x: Named(x.value * x.told["by"], x.told))
     for by in (2, 3, 2):
@@ -264,7 +274,8 @@ def test_keys_of_parts_are_text_in_paths() -> None:
                 return cls()
 
         assert tree.leaves([key, 2.0]) == [key, 2.0] and {key: 1}[type(key)(key.key)] == 1
-        assert tree.leaves_with_path(tree_util.register_pytree_with_keys_class(Keyed)()) == [(text, 1.0)]
+        ((path, _),) = tree.leaves_with_path(tree_util.register_pytree_with_keys_class(Keyed)())
+        assert path == (key,) and str(path) == text
 
 
 def test_a_partial_is_a_tree() -> None:

@@ -162,7 +162,8 @@ def test_shapes_of_results() -> None:
     found = graphc.eval_shape(f, {"w": np.ones((3, 2), "float32"), "b": 1.0}, of(5, 3, dtype="float32"))
     assert found == {"y": of(5, 2, dtype="float32"), "n": of(dtype="int64"), "s": of(dtype="int64")}
     assert found["y"].ndim == 2 and found["y"].size == 10 and hash(found["y"]) == hash(of(5, 2, dtype="float32"))
-    assert repr(found["n"]) == "ShapeDtypeStruct(shape=(), dtype=int64)"
+    assert repr(found["n"]) == "ShapeDtypeStruct(shape=(), dtype=int64)" and found["n"].sharding is None
+    assert graphc.ShapeDtypeStruct((), int, sharding=None, weak_type=False) == found["n"]
     assert graphc.eval_shape(graphc.grad(lambda x: (x**2).sum()), of(4)) == of(4)
     outer = graphc.jit(lambda x: jnp.ones_like(graphc.eval_shape(lambda x: x[1:, None] * x, x)), mode="interpreted")
     npt.assert_array_equal(outer(np.zeros(3)), np.ones((2, 3)))

@@ -377,3 +377,23 @@ def test_value_and_derivative_of_one_call() -> None:
     assert scaled(2.0, 3.0) == 6.0 and vars(scaled)["__name__"] == "scaled"
     assert graphc.grad(scaled, argnums=(0, 1))(2.0, 3.0) == (30.0, 20.0)
     assert graphc.grad(graphc.grad(scaled), argnums=1)(2.0, 3.0) == 10.0
+
+
+@pytest.mark.parametrize("by", [graphc.custom_vjp, graphc.custom_jvp])
+def test_calls_with_arrays_answer_questions_about_values(by: Any) -> None:
+    def size(x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+    made = by(size)
+    if by is graphc.custom_vjp:
+        made.defvjp(lambda x: (size(x), None), lambda kept, g: (g,))
+    else:
+        made.defjvp(lambda primals, tangents: (size(*primals), tangents[0]))
+    for x in (X, -X, X):
+        npt.assert_array_equal(made(x), size(x))
+    with pytest.raises(GraphTypeError, match="no truth value"):
+        graphc.vmap(made)(np.ones((2, 3)))
+    symbolic = graphc.custom_vjp(lambda x: T.sqr(T.constant(x)) if x > 0 else x)
+    symbolic.defvjp(lambda x: (x, None), lambda kept, g: (g,))
+    with pytest.raises(GraphTypeError, match="no truth value"):  # its result is a tensor
+        symbolic(2.0)
