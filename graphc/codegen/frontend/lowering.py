@@ -337,15 +337,15 @@ def lower_modules(
     rare: dict[str, str] = {}
     for number, prototype in enumerate(functions):
         if number == len(functions) - 2 and size > WORTH_A_MODULE:
-            yield from _apart(*_lower_functions(group, read, fast_math), rare)
+            yield from _split_module(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
         group.append(prototype)
         size += read[prototype.name].size
         if size > MODULE_SIZE:
-            yield from _apart(*_lower_functions(group, read, fast_math), rare)
+            yield from _split_module(*_lower_functions(group, read, fast_math), rare)
             group, size = [], 0
     if group or not functions:
-        yield from _apart(*_lower_functions(group, read, fast_math), rare)
+        yield from _split_module(*_lower_functions(group, read, fast_math), rare)
     if rare:
         yield Module("\n".join(rare.values()), is_vectorized=True, is_straight=True, is_rare=True)
 
@@ -392,18 +392,18 @@ WORTH_ONCE = 20
 """Instructions of the functions that run once for a call or a launch, from which they are a module of their own."""
 
 
-def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> Iterator[Module]:
-    """A module, or two: one of the functions with loops that are left to LLVM, for all its passes take ten times as
-    long, and one of the others. rare: the texts, by name, of a module for all functions of a program that run once for
-    a call or a launch, to which those of this one are added."""
+def _split_module(module: llvm.Module, left: Sequence[str], texts_run_once: dict[str, str]) -> Iterator[Module]:
+    """Split a module in two where both are large enough: the functions with loops that are left to LLVM, for all its
+    passes take ten times as long, and the others. Functions that run once for a call or a launch go to
+    `texts_run_once` instead: the texts, by name, of one module for all such functions of a program."""
     is_whole = any(each.linkage == "appending" for each in module.global_values)
-    once = [each for each in module.functions if _is_rare(each)]
-    if is_whole or _instructions(once) < WORTH_ONCE:
-        once = []
-    for each in once:
+    run_once = [each for each in module.functions if _runs_once(each)]
+    if is_whole or _instructions(run_once) < WORTH_ONCE:
+        run_once = []
+    for each in run_once:
         each.linkage = ""
     exported = [each for each in module.functions if each.blocks and each.linkage != "internal"]
-    kept = [each for each in exported if each not in once]
+    kept = [each for each in exported if each not in run_once]
     others = [each for each in kept if each.name not in left]
     groups = [kept]
     if not is_whole and len(others) < len(kept) and _instructions(others) >= WORTH_APART:
@@ -415,7 +415,7 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
     named = {name: re.findall('@"([^"]+)"', text) for name, text in texts.items()}
     structs = {each.name: each.get_declaration() for each in module.get_identified_types().values()}
 
-    def with_called(functions: Sequence[llvm.Function]) -> dict[str, str]:
+    def texts_of(functions: Sequence[llvm.Function]) -> dict[str, str]:
         """The texts of functions and of what they name, by name: defined where it is internal, else declared."""
         names = {each.name for each in functions}
         wanted, pending = {*names}, [*names]
@@ -431,22 +431,22 @@ def _apart(module: llvm.Module, left: Sequence[str], rare: dict[str, str]) -> It
         }
 
     for functions in groups:
-        definitions = with_called(functions)
+        definitions = texts_of(functions)
         calls = parts_called(each for each in module.functions if each.name in definitions)
         ir = "\n".join((*structs.values(), *definitions.values(), *map(str, module.metadata)))
         is_straight = not any(map(has_loops, functions))
         yield Module(ir, tuple(calls), not left or functions is others, is_straight)
-    rare |= structs if once else {}
-    for name, text in with_called(once).items():
-        if name not in rare or text.startswith("define"):
-            rare[name] = text
+    texts_run_once |= structs if run_once else {}
+    for name, text in texts_of(run_once).items():
+        if name not in texts_run_once or text.startswith("define"):
+            texts_run_once[name] = text
 
 
 def _instructions(functions: Sequence[llvm.Function]) -> int:
     return sum(len(block.instructions) for each in functions for block in each.blocks)
 
 
-def _is_rare(function: llvm.Function) -> bool:
+def _runs_once(function: llvm.Function) -> bool:
     """True for straight code that runs once for a launch, or for a call and computes sizes: with no floats, whose
     arithmetic LLVM's levels may write otherwise."""
     if primitives.LAUNCH in function.name.split("."):
