@@ -185,6 +185,12 @@ class Item:
         self.is_known = known(key) is not UNKNOWN
         self.place = numbers_of(key)
 
+    def is_of(self, key: Any) -> bool:
+        """True for the key as the program has it. From Python 3.12 on `x[a:b] += y` makes two slices of `a` and `b`."""
+        if type(key) is slice and type(self.written) is slice:
+            return all(getattr(key, each) is getattr(self.written, each) for each in ("start", "stop", "step"))
+        return self.written is key
+
     def read(self, whole: Content) -> Content:
         """The view of a value."""
         if self.is_known and isinstance(whole, np.ndarray):
@@ -420,7 +426,7 @@ class Handle(Proxy):
         return (HOOKS.handles.item(self, position) for position in range(len(self)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, Handle) and value.of is self and value.step is not None and value.step.written is key:
+        if isinstance(value, Handle) and value.of is self and value.step is not None and value.step.is_of(key):
             return  # the end of `x[key] += y`, which has changed the view
         if instruction()[0] not in SETTING:
             raise GraphTypeError(

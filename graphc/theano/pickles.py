@@ -105,6 +105,24 @@ class PersistentNdarrayLoad:
         return self.cache[name]
 
 
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: Any, protocol: int, name_of: Callable[[Any], Any]) -> None:
+        super().__init__(file, protocol)
+        self.name_of = name_of
+
+    def persistent_id(self, obj: Any) -> Any:
+        return self.name_of(obj)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: Any, object_of: Callable[[str], Any]) -> None:
+        super().__init__(file)
+        self.object_of = object_of
+
+    def persistent_load(self, pid: str) -> Any:
+        return self.object_of(pid)
+
+
 def dump(
     obj: Any,
     file_handler: Any,
@@ -118,18 +136,14 @@ def dump(
     """
     with ZipFile(file_handler, "w", ZIP_DEFLATED, allowZip64=True) as zip_file:
         text = BytesIO()
-        pickler = pickle.Pickler(text, protocol)
-        pickler.persistent_id = persistent_id(zip_file)  # type: ignore[method-assign]
-        pickler.dump(obj)
+        _Pickler(text, protocol, persistent_id(zip_file)).dump(obj)
         zip_file.writestr(PICKLE, text.getvalue())
 
 
 def load(f: Any, persistent_load: Callable[[ZipFile], Callable[[str], Any]] = PersistentNdarrayLoad) -> Any:
     """The object that `dump` has written into a binary file. As any pickle it may run code: load what you trust."""
     with ZipFile(f) as zip_file, zip_file.open(PICKLE) as text:
-        unpickler = pickle.Unpickler(text)
-        unpickler.persistent_load = persistent_load(zip_file)  # type: ignore[method-assign]
-        return unpickler.load()
+        return _Unpickler(text, persistent_load(zip_file)).load()
 
 
 class StripPickler(pickle.Pickler):
