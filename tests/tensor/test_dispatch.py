@@ -69,6 +69,7 @@ def evaluated(expression: str, **names: Any) -> Any:
     return eval(expression, {"np": np, "A": A, "B": B, **names})
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # of NumPy 2.5
 def test_each_expression_gives_of_tensors_what_it_gives_of_values() -> None:
     expressions = [part.strip() for part in EXPRESSIONS.replace("\n", ";").split(";") if part.strip()]
     results = [evaluated(each, X=X, Y=Y, I=I) for each in expressions]

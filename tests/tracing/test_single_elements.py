@@ -77,6 +77,7 @@ def unwritten(x: Any) -> Any:
     return a, a[2]
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5
 @pytest.mark.parametrize("function", [table, elimination, views, of_types, unwritten])
 def test_each_read_sees_the_last_write(function: Callable[[Any], Any]) -> None:
     found = leaves(graphc.jit(function, mode="interpreted")(X))
