@@ -29,7 +29,7 @@ WRITES = Area(
           "            each.current, each.version, each.masked = content, storage.version, None",
           "            each.current, each.version = content, storage.version"),
         M("the end of x[key] += y writes once more", "tensor/handles.py",
-          "value.step is not None and value.step.written is key:", "value.step is not None and False:",
+          "value.step is not None and value.step.is_of(key):", "value.step is not None and False:",
           excuse="the view is written over itself"),
         M("a function in C may write to elements", "tensor/handles.py",
           "        if instruction()[0] not in SETTING:", "        if False:"),
