@@ -141,6 +141,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     pred: a scalar; any number except zero is true. operands: tensors or pytrees, as in `scan`; other tensors may be
     used as closures. Both functions are called once, while the graph is built, and must return the same structure, with
     equal dtypes and ranks; sizes may differ. A Python number takes the dtype of the other branch if that can hold it.
+    JAX's former order, `cond(pred, operand, true_fun, operand, false_fun)`, gives each function an operand of its own.
 
     Raises GraphTypeError if the results differ in structure or type; the message shows both.
 
@@ -150,6 +151,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         >>> y["best"].eval({w: [1, 2], loss: 2.0})
         array(2.)
     """
+    if len(operands) == 2 and not callable(true_fun) and callable(false_fun) and callable(operands[1]):
+        (first, second), given = (false_fun, operands[1]), (true_fun, operands[0])  # JAX's former order
+        return cond(pred, lambda one, other: first(one), lambda one, other: second(other), *given)
     return _chosen("cond", pred, [true_fun, false_fun], operands)
 
 

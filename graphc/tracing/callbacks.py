@@ -25,6 +25,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON, fingerprint
 from graphc.ops.elementwise import as_node
 from graphc.ops.identity import EFFECTS
+from graphc.ops.questions import asked_equal
 from graphc.ops.shape import reshape
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.shaping import as_size
@@ -58,10 +59,12 @@ class ShapeDtypeStruct:
         return sizes.product([as_size(each) for each in self.shape])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+        if not isinstance(other, ShapeDtypeStruct) or (self.ndim, self.dtype) != (other.ndim, other.dtype):
+            return False
+        return all(asked_equal(as_size(n), as_size(m)) for n, m in zip(self.shape, other.shape, strict=True))
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return hash((self.ndim, self.dtype))  # equal ones may have other tensors for their sizes
 
     def __repr__(self) -> str:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"

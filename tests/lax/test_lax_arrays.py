@@ -507,3 +507,14 @@ def test_calls_that_do_not_fit() -> None:
     f = graphc.function([x], lax.dynamic_slice(x, (0, 0), (2, 9)))
     with pytest.raises(GraphcError):
         f(X)
+
+
+@pytest.mark.parametrize("count", [1, -1])
+def test_a_branch_with_an_operand_of_its_own(count: int) -> None:
+    def program(x: Any, y: Any) -> Any:
+        return lax.cond(x.sum() > 0, (x, y), lambda pair: pair[0] - pair[1], y, lambda only: 3 * only)  # type: ignore[arg-type]
+
+    x, y = count * np.ones(3), np.arange(3.0)
+    wanted = x - y if count > 0 else 3 * y
+    for f in (program, graphc.jit(program, mode="interpreted")):
+        npt.assert_array_equal(f(x, y), wanted)

@@ -207,3 +207,16 @@ def test_functions_that_run_as_they_are() -> None:
     with graphc.disable_jit(False):
         npt.assert_array_equal(f(X), X + 1)
     assert kinds[:3] == [np.ndarray] * 3 and np.ndarray not in kinds[3:]
+
+
+def test_structs_of_sizes_of_the_call_are_compared_by_their_values() -> None:
+    def program(x: Any, y: Any) -> Any:
+        one, other = graphc.eval_shape(jnp.sin, x), graphc.eval_shape(jnp.sin, y)
+        alike = one == other and one in {other: 1} and one == graphc.ShapeDtypeStruct(x.shape, x.dtype)
+        return (x + y if alike else x), one.shape == other.shape
+
+    f = graphc.jit(program, mode="interpreted")
+    for count in (3, 2, 3):
+        found, same = f(np.ones(3), np.ones(count))
+        assert same == (count == 3) and found.tolist() == [1.0 + same] * 3
+    assert len(f.variants()) == 2
