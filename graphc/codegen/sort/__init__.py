@@ -74,8 +74,8 @@ PROTOTYPES: dict[str, tuple[str, ...]] = {
 ENTRIES = tuple((dtype, what) for dtype in DTYPES for what in ("sort", "argsort"))
 """The table behind the symbol gc_order: of each dtype NumPy's sort, and its stable sort of places; 0 where they are not
 known."""
-INTERFACE, FIRST_FEATURES, LAST_FEATURES = 0x2000000, 0x12, 0x15
-"""NumPy's C interface: the version that NumPy 2 has, and the versions of its features, those of NumPy 2.0 to 2.4,
+INTERFACE, FIRST_FEATURES, LAST_FEATURES = 0x2000000, 0x12, 0x16
+"""NumPy's C interface: the version that NumPy 2 has, and the versions of its features, those of NumPy 2.0 to 2.5,
 for which the places below are known."""
 VERSION, FEATURES, ARRAY_FUNCTIONS = 0, 211, 365
 """The places of functions in the interface: what the two versions are, and the table of a dtype."""
