@@ -56,7 +56,7 @@ LINALG = Area(
         M("the inverse on the right is solved for as the left one", "rewrite/matrices.py",
           "solution = solve(of.args[0], b, transposed=not turned,", "solution = solve(of.args[0], b, transposed=turned,"),
         M("zeros at the end of a polynomial are no roots", "tensor/linalg/polynomials.py",
-          "(concatenate([part, zeros]) for part in both)", "(concatenate([part, zeros[:0]]) for part in both)"),
+          "(concatenate([part, zeros]) for part in eigvals_parts(matrix))", "(concatenate([part, zeros[:0]]) for part in eigvals_parts(matrix))"),
         M("a fit leaves out the scale of the powers", "tensor/linalg/polynomials.py",
           "found = found / (scale if values.ndim == 1 else layout.expand(scale, (1,)))", "found = found * 1.0"),
     ),
