@@ -29,7 +29,7 @@ from dask.delayed import Delayed
 
 import graphc
 from graphc import numpy as jnp
-from graphc.distributed.kernels import SPLIT, Kernel, block_of, compute, kernel_of, node_of, raveled, rows_of
+from graphc.distributed.kernels import SPLIT, Kernel, compute, example_of, kernel_of, node_of, raveled, rows_of
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.optimizers import Optimizer, apply_updates
@@ -251,7 +251,9 @@ class SummedLoss:
     def __init__(self, loss: Callable[..., Any], params: Any, data: Sequence[da.Array]) -> None:
         self.flat, self.unravel = raveled(params, "value_and_grad")
         self.loss = loss
-        self.blocks = [block_of(each) for each in data]
+        self.blocks = [example_of([each.chunks[0][0], *each.shape[1:]], each.dtype) for each in data]
+        known = [size for each in data for size in (each.chunks[0][0], *each.shape[1:])]
+        self.is_sized = not np.isnan(known).any() and len({each.chunks[0][0] for each in data}) == 1
         self.gradients: tuple[Kernel, Delayed] | None = None
         self.curvatures: tuple[Kernel, Delayed] | None = None
 
@@ -269,7 +271,7 @@ class SummedLoss:
         return self._summed(self.curvatures, [flat, vector], data)[HEAD:]
 
     def _sent(self, program: Callable[..., Any], *examples: Any) -> tuple[Kernel, Delayed]:
-        kernel = kernel_of(program, *examples)
+        kernel = kernel_of(program, *examples, is_sized=self.is_sized)
         return kernel, node_of(kernel)
 
     def _summed(self, sent: tuple[Kernel, Delayed], vectors: Sequence[Any], data: Sequence[da.Array]) -> Any:

@@ -89,15 +89,18 @@ def _load_program(kernel: Kernel, threads: int | str) -> Callable[..., Any]:
     return made if isinstance(function, Function) else graphc.jit(made, threads=threads)
 
 
-def kernel_of(function: Callable[..., Any], *examples: Any) -> Kernel:
+def kernel_of(function: Callable[..., Any], *examples: Any, is_sized: bool = False) -> Kernel:
     """Return the kernel of a function: a plain one, one of `jit` and its kin, or one of `graphc.function`.
 
     examples: arguments for which it is compiled here, before anything is sent: an error names the user's line now and
-    not on a worker. Without any, it is compiled where it is first called.
+    not on a worker. Without any, it is compiled where it is first called. is_sized: their sizes are those of calls,
+    and are checked too.
     """
     compiled = function if isinstance(function, Function) else None
     if compiled is None and examples:
         compiled = graphc.jit(function).function_for(*examples)
+        if is_sized and compiled.mode == "compiled":
+            compiled.memory(*examples)
     code = _entries(compiled) if compiled is not None and client() is not None else []
     name = str(getattr(function, "__name__", None) or getattr(function, "name", "function"))
     try:

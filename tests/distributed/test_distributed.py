@@ -17,7 +17,7 @@ import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import distributed
 from graphc.distributed.sampling import effective, r_hat
-from graphc.errors import ArgumentError, GraphcError, GraphTypeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, ShapeError
 from graphc.scipy import optimize
 from tests.support.deadlines import deadline
 
@@ -48,6 +48,7 @@ def penalty(params: Any) -> Any:
 
 
 START = {"w": np.zeros(3), "b": 0.0}
+SHORT = {"w": np.zeros(2), "b": 0.0}
 
 
 def test_blocks_are_what_numpy_has_of_the_whole() -> None:
@@ -262,6 +263,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs() -> None:
         (ArgumentError, "there are no rows", lambda: distributed.fit(loss, START)),
         (ArgumentError, "not of ndarray", lambda: distributed.fit(loss, START, np.ones((3, 3)), labels)),
         (ArgumentError, "none of", lambda: distributed.fit(loss, START, blocks, labels, method="powell")),
+        (ShapeError, "summed axis has sizes 3 and 2", lambda: distributed.fit(loss, SHORT, blocks, labels)),
         (ArgumentError, "the loss is NaN", lambda: distributed.fit(loss, START, blocks * np.nan, labels)),
         (ArgumentError, "batch=0", lambda: distributed.fit(loss, START, blocks, labels, method=sgd, batch=0)),
         (GraphTypeError, "parameters are floats", lambda: distributed.value_and_grad(loss)(1, blocks)),
