@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from graphc import bench
@@ -471,7 +472,9 @@ def run_program(path: str, arguments: Sequence[str], planner: Any) -> None:
         if end.code not in (None, 0):
             raise ProgramError(f"{path} ended with code {end.code}") from end
     except Exception as error:
-        raise ProgramError(f"{path}: {type(error).__name__}: {error}") from error
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+        place = ":".join([path, *map(str, lines[-1:])])
+        raise ProgramError(f"{place}: {type(error).__name__}: {error}") from error
     finally:
         sys.argv, sys.path[:], PROCESS.planner = before
 

@@ -119,6 +119,9 @@ def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest
         assert cli.main(["cache", "why", str(program)]) == 1
         told = capsys.readouterr()
         assert "0 of 1 kernels" in told.out and "ends.py ended with code 3" in told.err
+        program.write_text("import graphc\n\n\ndef fail():\n    raise KeyError(7)\n\n\nfail()\n")
+        assert cli.main(["cache", "why", str(program)]) == 1
+        assert "ends.py:5: KeyError: 7" in capsys.readouterr().err
         assert (cli.days("12h"), cli.days("30d"), cli.days("2"), cli.amount("1.5k"), cli.amount("7")) == (
             0.5,
             30,
