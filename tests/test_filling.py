@@ -94,7 +94,7 @@ def test_what_a_program_raises_is_told_after_what_was_compiled(tmp_path: Path) -
     program.write_text("import graphc, graphc.tensor as T\nx = T.dvector()\ngraphc.function([x], x + 1)\n1 / 0\n")
     made = command(tmp_path / "cache", "compile", str(program))
     assert made.returncode == 1 and "1 of 1 kernels" in made.stdout
-    assert made.stderr == f"graphc: {program}: ZeroDivisionError: division by zero\n"
+    assert made.stderr == f"graphc: {program}:4: ZeroDivisionError: division by zero\n"
     assert command(tmp_path, "compile", "--target", "pentium", str(program)).stderr.startswith(
         "graphc: --target pentium: "
     )
