@@ -290,7 +290,7 @@ def telling(path: str) -> Iterator[None]:
     """Tell of a header that is not as it should be by Damaged."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, StopIteration, SyntaxError) as error:
         if isinstance(error, GraphcError):
             raise
         raise Damaged(f"{path} is damaged: {type(error).__name__}: {error}") from error

@@ -18,7 +18,7 @@ they want: it holds machine code, as a library does.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from types import MethodType
@@ -161,8 +161,10 @@ def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
         header["kernel"],
         whole.inputs,
         whole.variables,
-        LazySequence(lambda: whole.outputs[:count], count),  # type: ignore[arg-type] # it stands for a tuple
-        LazySequence(lambda: zip(updated, whole.outputs[count:], strict=True), len(updated), updated),  # type: ignore[arg-type]
+        LazySequence(lambda: whole.told(lambda: whole.outputs[:count]), count),  # type: ignore[arg-type] # it stands for a tuple
+        LazySequence(
+            lambda: whole.told(lambda: zip(updated, whole.outputs[count:], strict=True)), len(updated), updated
+        ),  # type: ignore[arg-type]
         header["returns"],
         header["threads"],
         tuple(header["mutable"]),
@@ -185,6 +187,11 @@ class RestoredGraph:
             for node, row in zip(self.inputs, rows, strict=True):
                 node.name = row["variable"]
 
+    def told(self, made: Callable[[], Iterable[Any]]) -> list[Any]:
+        """Return a sequence that is made of the header, whose faults are told by Damaged."""
+        with telling(self.opened.path):
+            return list(made())
+
     @cached_property
     def graph(self) -> Graph:
         text = graph_text(self.opened, self.header)
@@ -200,11 +207,6 @@ class RestoredGraph:
     @cached_property
     def outputs(self) -> list[Node]:
         """The results, then the new values of updated variables."""
-        with telling(self.opened.path):
-            return self.read()
-
-    def read(self) -> list[Node]:
-        """Read the graph, and return what `outputs` is."""
         results, leaves, news = parts_of(self.graph, len(self.variables), len(self.header["updated"]))
         variables = dict(zip(leaves, self.variables, strict=True))
         for leaf, own in variables.items():
