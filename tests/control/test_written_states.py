@@ -71,7 +71,37 @@ def rows_kept(x: Node) -> Any:
     return lax.fori_loop(0, x.shape[0], step, (x, x[0] * 0.0))[0]
 
 
-PROGRAMS = (recurrence, backwards, two_writes, swapped, table, elimination, rows_kept)
+def swapped_if_larger(x: Node) -> Any:
+    def swap(a: Any, j: Any) -> Any:
+        return a.at[j].set(a[j + 1]).at[j + 1].set(a[j])
+
+    def step(j: Any, a: Any) -> Any:
+        return lax.cond(a[j] > a[j + 1], lambda a: swap(a, j), lambda a: a, a)
+
+    return lax.fori_loop(0, x.shape[0], lambda _, a: lax.fori_loop(0, x.shape[0] - 1, step, a), x)
+
+
+def both_sides(x: Node) -> Any:
+    def raised(i: Any, a: Any) -> Any:
+        return lax.cond(i % 2 == 0, lambda a: a.at[i].add(a[i - 1]), lambda a: a.at[i].multiply(3.0), a)
+
+    def step(i: Any, a: Any) -> Any:
+        return lax.cond(a[i] > 0.7, lambda a: raised(i, a), lambda a: a.at[i - 1].set(a[i] - 0.5), a)
+
+    return lax.fori_loop(0, x.shape[0], step, x)
+
+
+def two_states(x: Node) -> Any:
+    def step(i: Any, carry: Any) -> Any:
+        return lax.cond(x[i] > 0.7, lambda a, b: (a.at[i].add(b[i]), b), lambda a, b: (b, a.at[i].set(2.0)), *carry)
+
+    return lax.fori_loop(0, x.shape[0], step, (x, 2.0 * x))[0]
+
+
+PROGRAMS = (
+    recurrence, backwards, two_writes, swapped, table, elimination, rows_kept, swapped_if_larger, both_sides,
+    two_states,
+)  # fmt: skip
 
 
 def test_loops_that_write_give_what_the_interpreter_gives() -> None:
@@ -94,7 +124,7 @@ def test_places_that_follow_from_the_step_are_not_checked(program: Program) -> N
     assert not re.search(r"if not|select\(\w+ < 0", kernel)
 
 
-@pytest.mark.parametrize("program", [two_writes, table, elimination])
+@pytest.mark.parametrize("program", [two_writes, table, elimination, swapped_if_larger, both_sides])
 def test_states_are_written_where_they_lie(program: Program) -> None:
     x = T.dvector("x")
     plan = graphc.function([x], program(x), mode="python").explain()

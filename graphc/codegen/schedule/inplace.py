@@ -30,7 +30,7 @@ from graphc.codegen.schedule.nodes import (
 from graphc.codegen.schedule.plan import COPY, NestDraft, Use
 from graphc.codegen.schedule.ranges import gathered
 from graphc.ir.body import ITEM, nodes_within, outputs_of
-from graphc.ir.lowering import Repeat, Scalar, Writes
+from graphc.ir.lowering import Branch, Repeat, Scalar, Writes
 from graphc.ir.node import INPUT, LEAVES, Index, Node, Size
 from graphc.ir.walk import node_set, reachable
 from graphc.loopir import ir, operators
@@ -78,8 +78,8 @@ def conflicts(nests: Nests) -> list[str]:
     """The buffers that cannot be written in place: their own nest reads an old value at another index, or a nest that
     may fail comes later, when the old values must still be there. The states of a scan end with the call and never
     conflict."""
-    wrong, of_step = list[str](), nests.goals.purpose.of == "step"
-    failing = [] if of_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
+    wrong = list[str]()
+    failing = [] if nests.goals.purpose.in_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
     for result, older in nests.goals.older.items():
         buffer, old = nests.goals.targets[result], older[-1]
         writer = nests.uses.nest_of[result]
@@ -241,11 +241,26 @@ def overwritten_value(node: Node) -> Node | None:
     lowering = lowering_of(node)
     if isinstance(lowering, Writes):
         return node.args[0] if any(region.is_copy for region in lowering.regions(node)) else None
-    if node.op is not ITEM or not isinstance(lowering_of(node.args[0]), Repeat):
+    if node.op is not ITEM or not node.ndim:
         return None
     whole, index = node.args[0], node.attrs["index"]
-    initial = loop_of(whole.args, whole.attrs).initial
-    return initial[index] if index < len(initial) and node.ndim else None
+    lowering = lowering_of(whole)
+    if isinstance(lowering, Repeat):
+        initial = loop_of(whole.args, whole.attrs).initial
+        return initial[index] if index < len(initial) else None
+    if not isinstance(lowering, Branch):
+        return None
+    first, *others = (oldest(body.results[index]) for body in (lowering.then, lowering.orelse))
+    if first in lowering.then.params and others == [first]:
+        return whole.args[1 + lowering.then.params.index(first)]
+    return None
+
+
+def oldest(node: Node) -> Node:
+    """The first value in a line of values, each made over the one before."""
+    while (before := overwritten_value(node)) is not None:
+        node = before
+    return node
 
 
 def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
@@ -260,7 +275,7 @@ def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
 
 
 def with_versions(
-    targets: Mapping[Node, str], overwritten: Mapping[str, Node], deferred: Container[str], of: str
+    targets: Mapping[Node, str], overwritten: Mapping[str, Node], deferred: Container[str], in_step: bool
 ) -> tuple[dict[Node, str], dict[Node, tuple[Node, ...]]]:
     """The targets, and for each result in an overwritten buffer what lay there before. Where a state of a scan is
     changed several times in a step, each version is a target: all are made in the state's buffer."""
@@ -271,7 +286,7 @@ def with_versions(
         if leaf is None:
             goals[node] = buffer
             continue
-        line = versions(leaf, node) if of == "step" and buffer not in deferred else ()
+        line = versions(leaf, node) if in_step and buffer not in deferred else ()
         if len(line) < 2 or any(each in targets for each in line[1:-1]):
             line = leaf, node
         for place, each in enumerate(line[1:], 1):

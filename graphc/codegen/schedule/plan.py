@@ -303,11 +303,13 @@ class BranchPlan:
 @record()
 class Purpose:
     """The purpose of a plan: a "kernel", a "step" of a scan, or a "branch". `guarded`: what must hold before a value
-    may be computed; `checks`: what else is checked."""
+    may be computed; `checks`: what else is checked. `in_step`: a step, or a branch in one. What it overwrites are
+    states, which end with the call: a check may fail after they have changed."""
 
     of: str
     guarded: Mapping[Node, Sequence[Guard]] = fresh(factory=dict)
     checks: Sequence[Guard] = ()
+    in_step: bool = False
 
 
 NOMINAL = 128

@@ -68,7 +68,7 @@ def schedule(targets: Mapping[Node, str], overwritten: Mapping[str, Node], conte
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
     while True:
-        wanted, older = with_versions(deferred_targets(targets, deferred), overwritten, deferred, purpose.of)
+        wanted, older = with_versions(deferred_targets(targets, deferred), overwritten, deferred, purpose.in_step)
         goals = Goals(wanted, overwritten, context.sizing, purpose, deferred, older)
         graph = GraphOrder(goals)
         nests = plan_nests(goals, graph, expected)
@@ -173,7 +173,7 @@ def _plan_bodies(
         scans[number] = plan_scan(scan, buffers, here)
         here = replace(here, free=joined((*here.free, *scans[number].plan.memory.arena)))
     for number, branch in nests.branches.items():
-        branches[number] = plan_branch(branch, buffers, nests.goals.overwritten, here)
+        branches[number] = plan_branch(branch, buffers, nests.goals, here)
         slots = (slot for plans in branches[number].plans for plan in plans for slot in plan.memory.arena)
         here = replace(here, free=joined((*here.free, *slots)))
     return scans, branches, [slot for slot in here.free if slot not in context.free]
@@ -202,21 +202,22 @@ def plan_scan(graph: ScanGraph, buffers: Mapping[Node, ir.Buffer], context: Cont
     updated = {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()}
     inside = context.within(graph.results, known, {graph.number: var.name})
     inside = replace(inside, ranges=ranges)
-    plan = _with_upper_bounds(schedule(targets, updated, inside, Purpose("step", graph.guarded)), inside)
+    plan = _with_upper_bounds(schedule(targets, updated, inside, Purpose("step", graph.guarded, in_step=True)), inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return ScanPlan(graph=graph, plan=plan, var=var, rows=written, stop=ir.Buffer(stop, "bool", True) if stop else None)
 
 
 def plan_branch(
-    graph: BranchGraph, buffers: Mapping[Node, ir.Buffer], overwritten: Mapping[str, Node], context: Context
+    graph: BranchGraph, buffers: Mapping[Node, ir.Buffer], goals: Goals, context: Context
 ) -> BranchPlan:
-    """The plans of the two bodies of a branch whose results have these buffers. Those of `overwritten` they update in
-    place, where they need to."""
+    """The plans of the two bodies of a branch whose results have these buffers. goals: of the plan around. What that
+    overwrites, the bodies update in place, where they need to."""
+    purpose = Purpose("branch", in_step=goals.purpose.in_step)
     names = [buffers[item].name for item in items_of(graph.node)]
     leaves = context.leaves
     known = {leaf: buffers[n].name if n in buffers else leaves[n] for leaf, n in graph.sources.items()}
     inside = {name: leaf for leaf, name in known.items()}
-    updated = {name: inside.get(name, leaf) for name, leaf in overwritten.items() if name in names}
+    updated = {name: inside.get(name, leaf) for name, leaf in goals.overwritten.items() if name in names}
     plans: list[tuple[Plan, ...]] = []
     ranges, free = branch_ranges(graph, context.ranges), tuple(context.free)
     for side in graph.sides:
@@ -227,7 +228,7 @@ def plan_branch(
             add_target(targets, node, name, False)
         here = replace(context.within(side.results, known), ranges=ranges, free=free)
         checks = (schedule({}, {}, here, Purpose("branch", checks=group)) for group in check_groups(side.checks))
-        plans.append((*checks, _with_upper_bounds(schedule(targets, updated, here, Purpose("branch")), here)))
+        plans.append((*checks, _with_upper_bounds(schedule(targets, updated, here, purpose), here)))
         free = joined((*free, *plans[-1][-1].memory.arena))
     return BranchPlan(graph, (plans[0], plans[1]))
 
