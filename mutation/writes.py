@@ -20,7 +20,7 @@ WRITES = Area(
         M("a write to an element is dropped once the array was read", "tensor/handles.py",
           "self.content, self.pending = content, {}", "self.content, self.pending, self.elements = content, {}, {}"),
         M("an array of an outer function is written to", "tensor/handles.py",
-          "        if self.level is not (TRACE.levels[-1] if TRACE.levels else None):", "        if False:"),
+          "        if self.level is not level and not (isinstance(level, Region) and level.takes(self)):", "        if False:"),
         M("a relative is read after a write", "tensor/handles.py",
           "        for other in self.relatives or ():", "        for other in ():"),
         M("what a mask selected is taken for the elements now", "tensor/handles.py",

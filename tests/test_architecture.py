@@ -427,7 +427,7 @@ TABLES = {
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.creations.BOUND", "tensor.creations.KEPT", "tensor.creations.REPLACED",
     "tensor.indexing._selections", "theano.flags.ADDED", "theano.flags.VALUES", "theano.user_ops._performers",
-    "tracing.callbacks._TAKEN",
+    "tracing.callbacks._TAKEN", "tracing.loop_plans.SWAPPED", "tracing.rewritten.REWRITTEN",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import linecache
 import os
 import re
 import shutil
@@ -143,7 +144,9 @@ def check_programs(page: Path, mode: str) -> None:
     variables: dict[str, Any] = {}
     for label in re.findall(r"<!-- (\w+) -->\n```python", page.read_text("utf-8")):
         with contextlib.redirect_stdout(io.StringIO()) as printed, graphc.options.change(mode=mode):
-            exec(compile(block(page, label), page.name, "exec"), variables)
+            source = block(page, label)
+            linecache.cache[page.name] = len(source), None, source.splitlines(keepends=True), page.name
+            exec(compile(source, page.name, "exec"), variables)
         check_block(page, f"{label} output", printed.getvalue())
 
 

@@ -185,7 +185,8 @@ class Trace(_local):
     np.random.seed. may_draw: it may draw without. watch: a context around each call of a step, a branch or an
     element, which is traced once and runs many times: what it draws is an error. strict: called with each node that is
     made, which it returns unless its sizes disagree (`ops.questions.agreeing`); None without. values: the values of
-    tensors for the arguments of this call (`tracing.answers.Values`); None where a trace serves many calls."""
+    tensors for the arguments of this call (`tracing.answers.Values`); None where a trace serves many calls. loops: the
+    loops of the program that become nodes (`tracing.control_flow.Plan`); None where none does."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -200,6 +201,7 @@ class Trace(_local):
         self.watch: Callable[[Any], Any] = nullcontext
         self.strict: Callable[[Any], Any] | None = None
         self.values: Any = None
+        self.loops: Any = None
 
     def __enter__(self) -> None:
         self.depth += 1

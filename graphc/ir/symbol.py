@@ -298,7 +298,7 @@ def _instead(names: list[str]) -> str:
 def refused(message: str) -> GraphTypeError:
     """A GraphTypeError about an unknown value, also kept in `TRACE.refused` because NumPy may drop it."""
     if TRACE.values is not None and TRACE.values.is_full:
-        message += FULL
+        message += FULL + (TRACE.loops.told() if TRACE.loops is not None else "")
     error = GraphTypeError(message)
     if TRACE.depth:
         TRACE.refused = error, program_line()

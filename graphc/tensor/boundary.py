@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from graphc.ops.elementwise import COMPARED, as_node, cast, with_sizes_fitted
 from graphc.ops.questions import Number, is_outside
 from graphc.ops.shape import iota, reshape
 from graphc.startup.hooks import HOOKS
-from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, assigned, fitted, known
+from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, assigned, fitted, known, relate
 from graphc.tensor.indexing import put_item
 
 
@@ -368,11 +367,7 @@ def attribute(x: Handle, name: str) -> Any:
 def related(handles: Sequence[Handle], result: Any) -> Any:
     """A result that may share memory with handles: none of them is read after another one was written to."""
     made = [each for each in leaves(result) if isinstance(each, Handle)]
-    family = WeakSet[Storage]()
-    for each in (*handles, *made):
-        family |= each.storage.relatives or {each.storage}
-    for storage in family:
-        storage.relatives = family
+    relate(each.storage for each in (*handles, *made))
     for each in made:
         each.is_dense = False
     return result

@@ -17,7 +17,7 @@ A value is a node, or an array of NumPy's where nothing that is traced has gone 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -102,7 +102,8 @@ class Storage:
         """Raise GraphTypeError if the program may not write here. what: the write; node: gives the array."""
         if self.outside is not None:
             raise refuse_write(self.outside, what)
-        if self.level is not (TRACE.levels[-1] if TRACE.levels else None):
+        level = TRACE.levels[-1] if TRACE.levels else None
+        if self.level is not level and not (isinstance(level, Region) and level.takes(self)):
             told = describe(node())
             why = "is traced by itself" if self.level in TRACE.levels else "made it has returned"
             where = "it belongs outside of the function, loop or branch that" if TRACE.levels else "the function that"
@@ -117,6 +118,79 @@ class Storage:
                     f"may be a view of an array that `{what}` ({program_line()}) has changed, which depends on the "
                     "order of elements in memory: make it a copy, by x.copy(), before the write"
                 )
+
+
+def relate(storages: Iterable[Storage]) -> None:
+    """Let storages, and the relatives that they have, be relatives."""
+    family = WeakSet[Storage]()
+    for each in storages:
+        family |= each.relatives or {each}
+    level = TRACE.levels[-1] if TRACE.levels else None
+    for each in family:
+        if isinstance(level, Region):
+            level.related.setdefault(each, each.relatives)
+        each.relatives = family
+
+
+class Region:
+    """A level of a trace whose writes to arrays of the levels around it are kept, and taken back at its end: the body
+    of a loop or a branch of the program that becomes a node. kept: the values of these arrays before. related: their
+    relatives before. hidden: arrays that cannot be read meanwhile, with what made them stale before."""
+
+    def __init__(self, hidden: Iterable[Storage]) -> None:
+        self.kept: dict[Storage, Content] = {}
+        self.related: dict[Storage, WeakSet[Storage] | None] = {}
+        self.hidden = {each: each.stale for each in hidden}
+        for each in self.hidden:
+            each.stale = "is written to under another name in a loop that is compiled"
+
+    @staticmethod
+    def enter(hidden: Iterable[Storage] = ()) -> Region:
+        """Let the level that a trace has just begun be a region."""
+        TRACE.levels[-1] = region = Region(hidden)
+        return region
+
+    @staticmethod
+    def is_open() -> bool:
+        """True within a region."""
+        return any(isinstance(level, Region) for level in TRACE.levels)
+
+    def takes(self, storage: Storage) -> bool:
+        """Keep the value of an array that is to be written to. False if a level that is no region is between."""
+        for level in reversed(TRACE.levels):
+            if level is storage.level:
+                self.keep(storage)
+                return True
+            if not isinstance(level, Region):
+                return False
+        return False
+
+    def keep(self, storage: Storage) -> None:
+        """Keep the value of an array. Raises GraphTypeError if it may share its memory with another one."""
+        if any(each is not storage for each in storage.relatives or ()):
+            raise GraphTypeError("an array that is written to may share its memory with another one")
+        if storage not in self.kept:
+            self.kept[storage] = storage.value()
+
+    def replace(self, storage: Storage, content: Content) -> None:
+        """Let an array have another value until the end of the region."""
+        self.keep(storage)
+        storage.set(content)
+        storage.version += 1
+
+    def written(self) -> dict[Storage, Content]:
+        """The arrays that were written to, with their values now."""
+        return {storage: storage.value() for storage in self.kept}
+
+    def take_back(self) -> None:
+        """Give all arrays the values that they had before."""
+        for storage, content in self.kept.items():
+            storage.set(content)
+            storage.version += 1
+        for storage, relatives in self.related.items():
+            storage.relatives = relatives
+        for storage, stale in self.hidden.items():
+            storage.stale = stale
 
 
 UNKNOWN: Any = object()

@@ -106,6 +106,8 @@ class Answers(Values):
         """The answer to a question, which is kept; None where it follows from more than the arguments."""
         if node in self.found:
             return self.found[node][0]
+        if TRACE.loops is not None:
+            TRACE.loops.ask()
         if len(self.found) < len(self.answers):
             answer = self.answers[len(self.found)]
         elif (value := super().of(node)) is None:

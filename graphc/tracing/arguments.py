@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphc.arrays.array import OWN
+from graphc.arrays.array import OWN, ndarray
 from graphc.arrays.dtypes import COMPLEX, natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
+from graphc.ir.at_once import public
 from graphc.ir.node import Node, Scalar, variable
 from graphc.ir.source_lines import GIVEN, TRACE, TRACED
 from graphc.ir.walk import type_sizes
@@ -28,6 +29,7 @@ from graphc.ops.questions import Number
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
+from graphc.tensor import boundary
 from graphc.trees import exact_kind, flatten, leaves as leaves_of, map_leaves, paths
 
 NUMBERS = frozenset((float, int, bool))
@@ -345,3 +347,15 @@ def settings_for(mode: str | None, threads: int | str | None) -> Settings | None
 def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     """Return for each leaf the axes of one element."""
     return tuple(tuple(axis for axis, size in enumerate(np.shape(leaf)) if size == 1) for leaf in leaves)
+
+
+def like_arguments(results: Any, given: Any) -> Any:
+    """The results with `graphc.numpy`'s class for arrays, if an argument is of that class or none has axes, as the
+    native entry points have it."""
+    kinds = {type(leaf) for leaf in leaves_of(given) if isinstance(leaf, np.ndarray) and leaf.ndim}
+    return public(results) if ndarray in kinds or not kinds else results
+
+
+def writable(leaf: Any, written: Collection[int]) -> Any:
+    """A leaf of the arguments; as an array that the program may write to where it, or its parts, are `written`."""
+    return boundary.owned(leaf) if any(id(part) in written for part in leaves_of(leaf)) else leaf

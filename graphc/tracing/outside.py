@@ -28,7 +28,9 @@ from zlib import crc32
 import numpy as np
 
 from graphc.errors import GraphTypeError, drawn_error
+from graphc.ir.node import INPUT, SIZE, Node, size_owner
 from graphc.ir.source_lines import TRACE, warn_user, written
+from graphc.ir.walk import nodes_of
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tracing.places import CONTAINERS, ITERATORS, Place, attributes, differing, only_collects, places_of
@@ -82,13 +84,15 @@ def state_of(value: Any) -> Any:
 @record(eq=False)
 class Reach:
     """All that a function can reach. generators, arrays: without their states. codes: of its functions. scopes: the
-    names of their modules, by identity. places: names, lists and objects that it may change."""
+    names of their modules, by identity. places: names, lists and objects that it may change. functions: of the
+    program."""
 
     generators: list[Source]
     arrays: list[Source]
     codes: list[CodeType]
     scopes: dict[int, dict[str, Any]]
     places: list[Place]
+    functions: list[FunctionType]
 
 
 def sources(reach: Reach) -> list[Source]:
@@ -115,7 +119,8 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
         *(("an argument", None, each) for each in args),
     ]
     found, arrays, seen, seeded = list[Source](), list[Source](), set[int](), set[int]()
-    functions, scopes, places = list[CodeType](), dict[int, dict[str, Any]](), list[Place]()
+    all_codes, scopes, places = list[CodeType](), dict[int, dict[str, Any]](), list[Place]()
+    functions = list[FunctionType]()
     while pending and len(seen) < MOST:
         name, code, value = pending.pop()
         if isinstance(value, PLAIN) or id(value) in seen:
@@ -136,10 +141,11 @@ def within_reach(function: Any, args: Sequence[Any]) -> Reach:
             called = getattr(value, "__init__", None) if isinstance(value, type) else value
             if isinstance(called, FunctionType) and is_own:
                 scopes[id(called.__globals__)] = called.__globals__
-                functions += codes(called.__code__) if called is value else ()
+                functions.append(called)
+                all_codes += codes(called.__code__) if called is value else ()
             places += places_of(name, code, value) if is_own else ()
             pending += reached(name, code, value)
-    return Reach([each for each in found if id(each.value) not in seeded], arrays, functions, scopes, places)
+    return Reach([each for each in found if id(each.value) not in seeded], arrays, all_codes, scopes, places, functions)
 
 
 def replace_within_reach(function: Any, args: Sequence[Any]) -> None:
@@ -304,8 +310,10 @@ def named_change(
     return place.named(key), line_of(Source(f"{place.name}.{key}", place.code, None, None))
 
 
-def undo(found: Sequence[Source]) -> None:
-    """Set generators back to their former states."""
+def undo(found: Sequence[Source], reach: Reach | None = None, before: Sequence[Any] = ()) -> None:
+    """Set generators back to their former states, and what a function can reach to what it held before."""
+    for place, content in zip(reach.places, before, strict=True) if reach is not None else ():
+        place.write(content)
     for each in found:
         value = each.value
         if isinstance(value, np.ndarray):
@@ -335,3 +343,9 @@ def line_of(source: Source) -> str:
             storing.add(line)
     lines = binding or [line for line in named if line in storing] or named
     return f" ({written(source.code.co_filename, lines[0])})" if lines else ""
+
+
+def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
+    """The variables outside of `variables` whose values or sizes the results need."""
+    owners = (size_owner(node) if node.op is SIZE else node for node in nodes_of(results))
+    return [each for each in owners if each is not None and each.op is INPUT and each not in set(variables)]

@@ -22,14 +22,13 @@ and an argument has such an axis, the function is traced again with 1 as the sta
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
+from importlib import import_module
 from os.path import basename
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
-import numpy as np
-
-from graphc.arrays.array import OWN, ndarray
+from graphc.arrays.array import OWN
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
 from graphc.codegen.call.recipes import REFUSED, Outside
 from graphc.control.loop import title
@@ -37,12 +36,11 @@ from graphc.errors import ArgumentError, GraphcError, GraphTypeError, IndexOutOf
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
-from graphc.ir.at_once import public
-from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
+from graphc.ir.node import Node, describe
 from graphc.ir.pairs import leaves_of, tree_of
 from graphc.ir.source_lines import LEFT, PACKAGE, TRACE, error_line, traced_hint
 from graphc.ir.text import graph_key_text
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.walk import Graph
 from graphc.ops.elementwise import as_node
 from graphc.ops.identity import Frame, attached
 from graphc.ops.questions import Note, agreeing, sizes_at_hand
@@ -63,18 +61,22 @@ from graphc.tracing.arguments import (
     is_no_array,
     keywords_in_order,
     kinds_of,
+    like_arguments,
     listed,
     names_of,
     parameters_of,
     sizes_of,
     variables_for,
     with_parts,
+    writable,
 )
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
+from graphc.tracing.loop_plans import Plan, Restart, with_loops
 from graphc.tracing.outside import (
     Reach,
     changed_places,
     check_unchanged,
+    others_in,
     replace_within_reach,
     sources,
     undo,
@@ -148,6 +150,7 @@ class Jitted(Direct, Interface[P, R]):
         self.retraces = False
         self.retraced: Jitted[P, R] | None = None
         self.answers = False
+        self.loops: dict[Any, Plan] = {}
         self.questions: dict[str, Function] = {}
         self.asked_at = ""
         self.__name__ = name
@@ -460,11 +463,28 @@ class Jitted(Direct, Interface[P, R]):
         given: Sequence[Any],
         ones: Sequence[Sequence[int]],
         short: Axes = frozenset(),
-        answers: Sequence[Any] = (),
     ) -> Any:
         """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
-        short: the axes whose sizes are fixed although nothing asked. answers: to the first questions about values.
-        Returns a `Variant`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
+        short: the axes whose sizes are fixed although nothing asked. Returns a `Variant`; a `Symbolic` where the
+        function uses tensors from outside, which have no values here. Loops of the program that ask for values become
+        nodes, where they can."""
+        once = partial(self.trace_once, args, kwargs, given, ones, short)
+        if TRACE.depth or not self.answers:
+            return once()
+        parts = self.static.split(args, kwargs)
+        plan = self.loops.setdefault(self.keyed(args, kwargs)[0], Plan(Jitted.run.__code__))
+        return with_loops(plan, once, lambda: self.reach(parts).functions, _flow)
+
+    def trace_once(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: Sequence[Any],
+        ones: Sequence[Sequence[int]],
+        short: Axes = frozenset(),
+        answers: Sequence[Any] = (),
+    ) -> Any:
+        """`trace`, with the loops that are known to become nodes. answers: to the first questions about values."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
@@ -476,9 +496,9 @@ class Jitted(Direct, Interface[P, R]):
             with answering(self, variables, args, kwargs, given, answers) as values:
                 made, results, notes = self.run_with(variables, donated, parts, static, given)
             check_unchanged(self.title, outside)
-        except GraphTypeError as error:
-            if error.drew or error.asked:
-                undo(outside)
+        except (GraphTypeError, Restart) as error:
+            if isinstance(error, Restart) or error.drew or error.asked:
+                undo(outside, reach if isinstance(error, Restart) else None, before)
             raise
         watched: Sequence[Outside] = ()
         if reach is not None:
@@ -503,7 +523,7 @@ class Jitted(Direct, Interface[P, R]):
         questions = () if values is None else values.compiled(variables, self.questions, self.settings, self.__name__)
         corrected = corrections(questions, plain_arrays(given))
         if len(corrected) > len(answers):  # the interpreter rounds in another way
-            return self.trace(args, kwargs, given, ones, short, corrected)
+            return self.trace_once(args, kwargs, given, ones, short, corrected)
         if not results:
             return Variant(types, None, lambda *given: made, made, (), guards, ones, watched, questions)
         results, inputs = guarded(results, variables, guards)
@@ -557,7 +577,7 @@ class Jitted(Direct, Interface[P, R]):
                 replace_within_reach(self, (*args, *kwargs.values()))
                 if written:
                     whole = [*args], dict(kwargs)
-                    args, kwargs = tree_of(whole, [_writable(leaf, written) for leaf in leaves_of(whole)])
+                    args, kwargs = tree_of(whole, [writable(leaf, written) for leaf in leaves_of(whole)])
                 made = self.build(*args, **kwargs)
             return attached(made, found)
         except (TypeError, ValueError) as error:
@@ -613,13 +633,6 @@ class Jitted(Direct, Interface[P, R]):
         return function, function
 
 
-def like_arguments(results: Any, given: Any) -> Any:
-    """The results with `graphc.numpy`'s class for arrays, if an argument is of that class or none has axes, as the
-    native entry points have it."""
-    kinds = {type(leaf) for leaf in leaves(given) if isinstance(leaf, np.ndarray) and leaf.ndim}
-    return public(results) if ndarray in kinds or not kinds else results
-
-
 if TYPE_CHECKING:
 
     class Bound(Jitted[Q, R], Generic[Q, P, R]):
@@ -635,6 +648,11 @@ if TYPE_CHECKING:
         def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
+def _flow() -> Any:
+    """What rewritten code calls. Imported here: only loops that become nodes need it."""
+    return import_module("graphc.tracing.control_flow").FLOW
+
+
 @once
 def _direct() -> Any:
     return vectorcall_type(Jitted)
@@ -645,17 +663,6 @@ class Symbolic:
     """The result of a function of tensors: a graph, which is returned uncompiled."""
 
     value: Any
-
-
-def _writable(leaf: Any, written: Collection[int]) -> Any:
-    """A leaf of the arguments; as an array that the program may write to where it, or its parts, are `written`."""
-    return boundary.owned(leaf) if any(id(part) in written for part in leaves(leaf)) else leaf
-
-
-def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
-    """The variables outside of `variables` whose values or sizes the results need."""
-    owners = (size_owner(node) if node.op is SIZE else node for node in nodes_of(results))
-    return [each for each in owners if each is not None and each.op is INPUT and each not in set(variables)]
 
 
 @overload

@@ -135,10 +135,12 @@ def selected(x: Any) -> Any:
 
 
 def dated(x: Any) -> Any:
-    count = 0
+    """A loop that cannot be a node: it changes a list."""
+    halves = []
     while abs(x) > 1:
-        x, count = x / 2, count + 1
-    return x, count
+        x = x / 2
+        halves.append(x)
+    return x, len(halves)
 
 
 def counted(x: Any) -> Any:

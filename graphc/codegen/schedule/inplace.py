@@ -79,7 +79,11 @@ def conflicts(nests: Nests) -> list[str]:
     may fail comes later, when the old values must still be there. The states of a scan end with the call and never
     conflict."""
     wrong = list[str]()
-    failing = [] if nests.goals.purpose.in_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
+    failing = (
+        []
+        if nests.goals.purpose.in_step
+        else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
+    )
     for result, older in nests.goals.older.items():
         buffer, old = nests.goals.targets[result], older[-1]
         writer = nests.uses.nest_of[result]

@@ -207,9 +207,7 @@ def plan_scan(graph: ScanGraph, buffers: Mapping[Node, ir.Buffer], context: Cont
     return ScanPlan(graph=graph, plan=plan, var=var, rows=written, stop=ir.Buffer(stop, "bool", True) if stop else None)
 
 
-def plan_branch(
-    graph: BranchGraph, buffers: Mapping[Node, ir.Buffer], goals: Goals, context: Context
-) -> BranchPlan:
+def plan_branch(graph: BranchGraph, buffers: Mapping[Node, ir.Buffer], goals: Goals, context: Context) -> BranchPlan:
     """The plans of the two bodies of a branch whose results have these buffers. goals: of the plan around. What that
     overwrites, the bodies update in place, where they need to."""
     purpose = Purpose("branch", in_step=goals.purpose.in_step)
