@@ -140,13 +140,19 @@ def test_the_program_for_other_callers_prints_what_is_said() -> None:
     check_programs(ROOT / "docs" / "callers.md", "compiled")
 
 
+WITH_SOURCE = "insertion"
+"""The program whose source is read, as that of a file is."""
+
+
 def check_programs(page: Path, mode: str) -> None:
     variables: dict[str, Any] = {}
     for label in re.findall(r"<!-- (\w+) -->\n```python", page.read_text("utf-8")):
         with contextlib.redirect_stdout(io.StringIO()) as printed, graphc.options.change(mode=mode):
             source = block(page, label)
-            linecache.cache[page.name] = len(source), None, source.splitlines(keepends=True), page.name
+            if label == WITH_SOURCE:
+                linecache.cache[page.name] = len(source), None, source.splitlines(keepends=True), page.name
             exec(compile(source, page.name, "exec"), variables)
+            linecache.cache.pop(page.name, None)
         check_block(page, f"{label} output", printed.getvalue())
 
 

@@ -23,7 +23,7 @@ from graphc.functions.convention import REQUIRED, Convention, In, Out
 from graphc.functions.native import Compiled, Lowered
 from graphc.ir import sizes
 from graphc.ir.body import items_of
-from graphc.ir.interpret import check_guards, interpret
+from graphc.ir.interpret import CHECKED, check_guards, interpret
 from graphc.ir.node import Array, Node, Size
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin
@@ -290,7 +290,7 @@ class Staged(Function):
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         try:
             return self.run_stages(values, given)
-        except (errors.ShapeError, errors.IndexOutOfBounds, errors.AssertionFailed, errors.GraphValueError) as error:
+        except tuple(CHECKED.values()) as error:
             failure = error
         self.explain_failure(values)
         raise failure

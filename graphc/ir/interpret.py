@@ -279,11 +279,12 @@ def _value_of(node: Node, known: Bindings) -> Array:
     return value
 
 
-_ERRORS: dict[str, type[errors.GraphcError]] = {
+CHECKED: dict[str, type[errors.GraphcError]] = {
     "shape": errors.ShapeError,
     "index": errors.IndexOutOfBounds,
     "assertion": errors.AssertionFailed,
     "value": errors.GraphValueError,
+    "runtime": errors.ProgramError,
 }
 
 
@@ -291,7 +292,7 @@ def check_guard(guard: Guard, known: Bindings) -> None:
     """Raise the error of a guard that does not hold for known values."""
     left, right = (int(_value_of(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
     if not _RELATIONS[guard.relation](left, right):
-        raise _ERRORS[guard.error](str(guard.message).format(left=left, right=right))
+        raise CHECKED[guard.error](str(guard.message).format(left=left, right=right))
 
 
 def _evaluate(node: Node, args: Sequence[Array]) -> Array:

@@ -23,7 +23,7 @@ from graphc.ir.node import Node, describe, literal, plain
 from graphc.ir.pairs import with_pairs
 from graphc.ir.source_lines import PACKAGE, TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
-from graphc.ops.identity import Frame, attached
+from graphc.ops.identity import EFFECTS, Frame, again, checked
 from graphc.ops.shape import filled
 from graphc.startup.record import record
 from graphc.tensor import boundary
@@ -56,12 +56,41 @@ class Returned:
 
 
 @record(eq=False)
+class Raised:
+    """The end of a block by `raise`. error: makes what is raised."""
+
+    error: Callable[[], Any]
+
+
+@record(eq=False)
 class Open:
     """The end of a block in one of several ways. code: an int64 scalar, 0 for its end, 1 for `break`, 2 for `return`.
     value: what is returned then; UNBOUND if nothing ever is."""
 
     code: Node
     value: Any
+
+
+ERRORS = {"ValueError": "value", "IndexError": "index", "AssertionError": "assertion", "RuntimeError": "runtime"}
+"""The errors that a node raises, by those of Python."""
+
+
+def refuse(holds: Node, raised: Raised) -> None:
+    """Let the call raise an error where a condition holds."""
+    error = raised.error()
+    error = error() if isinstance(error, type) else error
+    which = ERRORS.get(type(error).__name__)
+    if which is None:
+        raise GraphTypeError(f"it raises {type(error).__name__}")
+    is_sound = cast(elementwise("logical_not", holds), "int64")
+    (is_sound,) = again([is_sound], [signal()])  # or a loop without a step would check it
+    EFFECTS.frames[-1].found.append(checked(signal(), [is_sound], str(error), which))
+
+
+def signal() -> Node:
+    """Zero, computed in the step of the innermost loop and not before it."""
+    anchor, zero = EFFECTS.frames[-1].anchor, as_node(0.0, "float64")
+    return zero if anchor is None else again([zero], [anchor])[0]
 
 
 def code_of(status: Any) -> Any:
@@ -234,7 +263,8 @@ class Side:
 def side_of(function: Callable[[], Any], cells: Mapping[str, Any]) -> Side:
     """Trace a branch, and take back what it has done."""
     before = {key: contents(cell) for key, cell in cells.items()}
-    with TRACE, Frame() as effects:
+    anchor = EFFECTS.frames[-1].anchor if EFFECTS.frames else None
+    with TRACE, Frame(anchor) as effects:
         region = Region.enter()
         try:
             status = function()
@@ -259,11 +289,26 @@ def frozen(value: Any) -> Any:
         return error
 
 
+def surviving(holds: Node, then: Side, orelse: Side) -> tuple[Side, Side]:
+    """The sides of a choice, of which one that raises an error is the other one: the call raises the error."""
+    raised = [each.status if type(each.status) is Raised else None for each in (then, orelse)]
+    if raised[0] is not None and raised[1] is not None:
+        raise GraphTypeError("it raises one of several errors")
+    if raised[0] is not None:
+        refuse(holds, raised[0])
+        return orelse, orelse
+    if raised[1] is not None:
+        refuse(elementwise("logical_not", holds), raised[1])
+        return then, then
+    return then, orelse
+
+
 def merged(test: Any, sides: Sequence[Callable[[], Any]], names: Sequence[str]) -> Any:
     """Carry out one of two branches. Returns the status."""
     holds = truth(test)
     cells = cells_of(sides, names)
     then, orelse = (side_of(each, cells) for each in sides)
+    then, orelse = surviving(holds, then, orelse)
     chooser = Chooser(holds, then.effects, orelse.effects)
     for key in cells:
         if key in then.bound or key in orelse.bound:
@@ -355,15 +400,15 @@ class Chooser:
     def results(self) -> dict[Any, Any]:
         """The chosen values, by key."""
         then, orelse = ([leaf for each in self.open for leaf in each[place]] for place in (2, 3))
-        then, orelse = (
-            attached(side, effects) if side else side
-            for side, effects in zip((then, orelse), self.effects, strict=True)
-        )
+        if any(self.effects):
+            signals = (again([signal()], each)[0] for each in self.effects)
+            then, orelse = ([*side, signal] for side, signal in zip((then, orelse), signals, strict=True))
         nodes = iter(choose("if", self.holds, then, orelse))
         for key, value, left, right in self.open:
             pairs = [*zip(left, right, strict=True)]
             flags = [is_python_number(a) and is_python_number(b) for a, b in pairs]
             self.made[key] = as_program_has(value, [next(nodes) for _ in pairs], flags)
+        EFFECTS.frames[-1].found.extend(nodes)
         return self.made
 
 

@@ -128,6 +128,7 @@ def with_loops(
 ) -> Any:
     """Trace a function until it is known which of its loops become nodes. functions: gives those of the program that it
     may call; flow: what rewritten code calls."""
+    before = dict(plan.reasons)
     while True:
         outer, TRACE.loops = (TRACE.loops, TRACE.strict), plan
         if TRACE.strict is None:
@@ -144,10 +145,10 @@ def with_loops(
         except ShapeError:
             raise
         except Exception as error:  # such as a derivative that loops of unknown length do not have
-            if not plan.compiled:
+            if not plan.compiled:  # an error of the program, for these arguments: of its loops it says nothing
+                plan.reasons = before
                 raise
-            for loop in plan.compiled:
-                plan.reasons[loop] = str(error).partition("\n")[0]
+            plan.reasons |= dict.fromkeys(plan.compiled, str(error).partition("\n")[0])
         finally:
             TRACE.loops, TRACE.strict = outer
 

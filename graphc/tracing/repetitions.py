@@ -21,11 +21,11 @@ from graphc.control.branch import choose
 from graphc.control.functional import traced_step
 from graphc.control.loop import Returned as StepResults, State, make_loop
 from graphc.errors import GraphTypeError
-from graphc.ir.node import INPUT, Node, Size, constant_value, literal, next_serial
+from graphc.ir.node import Node, Size, constant_value, literal, next_serial
 from graphc.ir.pairs import with_pairs
 from graphc.ir.source_lines import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.identity import Frame, attached, checked
+from graphc.ops.identity import EFFECTS, Frame, again, attached, checked
 from graphc.ops.scan import UNKNOWN as MANY
 from graphc.startup.record import record
 from graphc.tensor import boundary
@@ -34,6 +34,7 @@ from graphc.tensor.python_functions import number
 from graphc.tracing.blocks import (
     UNBOUND,
     Open,
+    Raised,
     Returned,
     as_program_has,
     bind,
@@ -50,6 +51,7 @@ from graphc.tracing.blocks import (
     parts,
     plain_content,
     side_of,
+    signal,
     storages_of,
     truth_node,
     value_of,
@@ -127,6 +129,8 @@ class Repetition:
         self.examples: dict[str, Any] = {}
         self.returned: Any = UNBOUND
         self.origins: set[Storage] = set()
+        self.effects: Sequence[Node] = ()
+        self.has_effects = False
         self.numbers: dict[Any, list[bool]] = {
             key: [is_python_number(leaf) for leaf in parts(self.before[key]) or ()] for key in self.carried
         }
@@ -173,12 +177,15 @@ class Repetition:
     # --- a step ---
 
     def step(
-        self, variables: Sequence[Node], run: Callable[[], Any], more: Callable[[Any], Sequence[Node]]
+        self,
+        variables: Sequence[Node],
+        run: Callable[[], Any],
+        more: Callable[[Any], Sequence[Node]],
+        anchor: Node | None,
     ) -> list[Node]:
         """Trace a step. run: goes through the body, and returns how that ended. more: further results, after it.
-        Returns the next states and these."""
+        anchor: a variable of the step. Returns the next states and these."""
         nodes = iter(variables)
-        anchor = next((each for each in variables if each.op is INPUT), None)
         with TRACE, Frame(anchor) as effects:
             region = Region.enter(self.stale)
             try:
@@ -196,6 +203,8 @@ class Repetition:
                         bind(cell, UNBOUND)
                 self.relate(own)
                 status = run()
+                if type(status) is Raised:
+                    raise GraphTypeError("each step raises an error")
                 check_containers(self.containers)
                 made = self.after(status, own, region)
                 results = [*made, *more(status)]
@@ -203,7 +212,11 @@ class Repetition:
                 region.take_back()
                 for key, cell in self.cells.items():
                     bind(cell, self.before[key])
-        return list(attached(results, effects))
+        self.effects = effects
+        if effects and not self.has_effects:
+            self.has_effects = True
+            raise Again
+        return results
 
     def after(self, status: Any, own: Mapping[str, Any], region: Region) -> list[Node]:
         """The states after a step. Raises Again if there are more than were known."""
@@ -356,6 +369,7 @@ def repeated(
     if test is not None:
         side = side_of(lambda: Returned(truth_node(test())), {})
         (on,) = attached([side.values[None]], side.effects)
+    signal_of_loop = signal()
     length = MANY if elements is None else elements.length
     assert length is not None
     for _ in range(PASSES):
@@ -364,12 +378,14 @@ def repeated(
         try:
             states = repetition.states()
             code = [State(literal(0, "int64"), (-1,))] if repetition.returned is not UNBOUND else []
-            ends = list[Node]()
+            signals = [State(signal_of_loop, (-1,))] if repetition.has_effects else []
 
-            def call(past: list[list[Node]], counter: Any = counter, code: Any = code, ends: Any = ends) -> StepResults:
+            def call(
+                past: list[list[Node]], counter: Any = counter, code: Any = code, signals: Any = signals
+            ) -> StepResults:
                 values = [each for group in past for each in group]
                 place = values[0] if counter else None
-                own = values[len(counter) : len(values) - len(code)]
+                own = values[len(counter) : len(values) - len(code) - len(signals)]
 
                 def body() -> Any:
                     return run(None if elements is None or elements.at is None else elements.at(place))  # type: ignore[arg-type]
@@ -382,14 +398,14 @@ def repeated(
                     is_never = constant_value(over) is not None and not constant_value(over)
                     return [*([as_node(left, "int64")] if code else []), *([] if is_never else [cast(over, "bool")])]
 
-                results = repetition.step(own, body, more)
+                results = repetition.step(own, body, more, next(iter(values), None))
                 after, rest = results[: len(own)], results[len(own) :]
                 codes, over = rest[: len(code)], rest[len(code) :]
-                ends[:] = over
                 counted_on = [elementwise("add", place, 1)] if counter else []
-                return StepResults([*counted_on, *after, *codes], {}, over[0] if over else None, "loop")
+                after_effects = again(values[-1:], repetition.effects) if signals else []
+                return StepResults([*counted_on, *after, *codes, *after_effects], {}, over[0] if over else None, "loop")
 
-            step, initial = traced_step([], [*counter, *states, *code], call, since)
+            step, initial = traced_step([], [*counter, *states, *code, *signals], call, since)
         except Again:
             continue
         if step.condition is None and elements is None:
@@ -398,14 +414,15 @@ def repeated(
         if on is not None:
             limit = elementwise("where", on, literal(MANY, "int64"), literal(0, "int64"))
         done = make_loop(step, length, [], initial, limit=limit, name="loop")
-        last = done.last[len(counter) : len(done.last) - len(code)]
+        last = done.last[len(counter) : len(done.last) - len(code) - len(signals)]
         ran: Node | None = on
         if elements is not None:
             ran = None if isinstance(length, int) and length > 0 else elementwise("greater", length, 0)
         elif constant_value(on) is not None and constant_value(on):
             ran = None
+        EFFECTS.frames[-1].found.extend(done.last[len(done.last) - len(signals) :])
         value = repetition.finish(last, ran)
-        return Open(done.last[-1], value) if code else None
+        return None if value is UNBOUND else Open(done.last[-1 - len(signals)], value)
     raise GraphTypeError("its states do not settle")
 
 

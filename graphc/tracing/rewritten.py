@@ -254,8 +254,12 @@ def bound_first(statements: Sequence[ast.stmt]) -> set[str]:
     return bound
 
 
-def may_end(statement: ast.stmt, kinds: tuple[type[ast.stmt], ...] = (ast.Return, ast.Break, ast.Continue)) -> bool:
-    """True if a statement may end the block around it: by `return`, or a `break` or `continue` of a loop around it."""
+ENDS = ast.Return, ast.Break, ast.Continue, ast.Raise
+"""Statements that end a block."""
+
+
+def may_end(statement: ast.stmt, kinds: tuple[type[ast.stmt], ...] = ENDS) -> bool:
+    """True if a statement may end the block around it: by `return`, `raise`, `break` or `continue` of its loop."""
     if isinstance(statement, kinds):
         return True
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
@@ -264,7 +268,9 @@ def may_end(statement: ast.stmt, kinds: tuple[type[ast.stmt], ...] = (ast.Return
     if isinstance(statement, (ast.For, ast.While)):
         if any(may_end(each, kinds) for each in statement.orelse):
             return True
-        inner = tuple(each for each in kinds if each is ast.Return)
+        inner = tuple(each for each in kinds if each in (ast.Return, ast.Raise))
+    if isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar":
+        inner = tuple(each for each in inner if each is not ast.Raise)  # which `except` may catch
     blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
     blocks += [each.body for name in ("handlers", "cases") for each in getattr(statement, name, [])]
     return any(may_end(each, inner) for block in blocks for each in block)
@@ -332,6 +338,7 @@ class Rewriter(ast.NodeTransformer):
     def block(self, statements: Sequence[ast.stmt], where: Block) -> list[ast.stmt]:
         """The statements of a block, rewritten."""
         made = list[ast.stmt]()
+        statements = [asserted(each) if isinstance(each, ast.Assert) and where.splits else each for each in statements]
         for place, each in enumerate(statements):
             rest = statements[place + 1 :]
             if isinstance(each, ast.If):
@@ -358,6 +365,8 @@ class Rewriter(ast.NodeTransformer):
         """A statement that is no choice, and no loop that could be a node."""
         if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
             return self.end(statement, where)
+        if isinstance(statement, ast.Raise) and where.nested and statement.exc is not None and where.splits:
+            return self.raised(statement)
         if isinstance(statement, (ast.While, ast.For)):
             return self.plain(statement, where, False)
         if isinstance(statement, (ast.With, ast.Try, ast.Match)) or type(statement).__name__ == "TryStar":
@@ -379,6 +388,13 @@ class Rewriter(ast.NodeTransformer):
             elif name == "items":
                 statement.items = [self.visit(each) for each in value]
         return statement
+
+    def raised(self, statement: ast.Raise) -> ast.stmt:
+        """`raise`: in a branch of a node it is what that branch ends with."""
+        made: ast.Raise = self.visit(statement)
+        error = ast.Lambda(no_arguments(), parsed_again(made.exc))
+        end = ast.Return(flow("raised", [error], asks=False))
+        return located(ast.If(flow("is_node", [], asks=False), [end], [made]), statement)
 
     def end(self, statement: Any, where: Block) -> ast.stmt:
         """A statement that ends a block."""
@@ -545,6 +561,13 @@ class Rewriter(ast.NodeTransformer):
                 raise UnsupportedSource
             node.args = [name("__class__"), name((own.posonlyargs or own.args)[0].arg)]
         return node
+
+
+def asserted(statement: ast.Assert) -> ast.If:
+    """`assert` as a choice."""
+    error = ast.Call(name("AssertionError"), [] if statement.msg is None else [statement.msg], [])
+    test = ast.UnaryOp(ast.Not(), statement.test)
+    return located(ast.If(test, [ast.Raise(error, None)], []), statement)
 
 
 def check_supported(function: Any) -> None:

@@ -117,6 +117,11 @@ class Writer:
                     self.block(indent + 1, depth - 1, in_loop)
             elif depth and kind < 0.5:
                 self.loop(indent, depth)
+            elif kind < 0.52:
+                self.write(
+                    self.choice(f"assert not ({self.condition()}), 'told'", f"if {self.condition()}: raise ValueError"),
+                    indent,
+                )
             elif in_loop and kind < 0.6:
                 self.write(f"if {self.condition()}:", indent)
                 self.simple(indent + 1)

@@ -179,19 +179,28 @@ def test_loops_become_loops(program: Callable[..., Any], calls: Sequence[Sequenc
     assert not any(variant.questions for variant in traced.variants())
 
 
+def result_of(program: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """The results of a program, or the error that it raises."""
+    try:
+        return program(*args)
+    except (ValueError, AssertionError, GraphTypeError) as error:
+        return error
+
+
 @pytest.mark.parametrize("seed", some(range(24), 400))
 def test_random_programs_do_what_python_does(seed: int) -> None:
     program = function_of(seed)
     traced = graphc.jit(program, mode="interpreted")
     for size in (4, 1):
         args = arguments(seed, size)
-        try:
-            got = traced(*args)
-        except GraphTypeError as error:
-            assert "questions about values" in str(error)  # noqa: PT017 - most programs give results
-            continue
-        for own, other in zip(got, program(*args), strict=True):
-            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
+        wanted, got = (result_of(each, args) for each in (program, traced))
+        if isinstance(got, GraphTypeError):
+            assert "questions about values" in str(got)
+        elif isinstance(wanted, Exception):
+            assert isinstance(got, type(wanted))
+        else:
+            for own, other in zip(got, wanted, strict=True):
+                np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -199,8 +208,12 @@ def test_random_programs_do_what_python_does(seed: int) -> None:
 def test_compiled_random_programs(seed: int) -> None:
     program = function_of(seed)
     args = arguments(seed, 5)
-    for own, other in zip(graphc.jit(program)(*args), program(*args), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
+    wanted, got = (result_of(each, args) for each in (program, graphc.jit(program)))
+    if isinstance(wanted, Exception):
+        assert isinstance(got, type(wanted))
+    else:
+        for own, other in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -211,8 +224,12 @@ def test_rewritten_code_is_python(seed: int) -> None:
     other.__code__ = code
     for size in (4, 1):
         args = arguments(seed, size)
-        for own, wanted in zip(other(*args), program(*args), strict=True):
-            np.testing.assert_array_equal(own, wanted)
+        wanted, got = result_of(program, args), result_of(other, args)
+        if isinstance(wanted, Exception):
+            assert type(got) is type(wanted)
+        else:
+            for own, each in zip(got, wanted, strict=True):
+                np.testing.assert_array_equal(own, each)
 
 
 class Model:
@@ -308,6 +325,60 @@ def test_a_source_that_cannot_be_rewritten_is_told() -> None:
     assert graphc.jit(looked_up, mode="interpreted")(5.0) == 0.625
     with pytest.raises(GraphTypeError, match=r"32 questions .* is not compiled: the source of its function"):
         graphc.jit(looked_up, mode="interpreted")(1e30)
+
+
+def converged(a: Any, limit: Any) -> Any:
+    x, count = a, 0
+    while abs(x * x - a) > 1e-10:
+        x = 0.5 * (x + a / x)
+        count += 1
+        if count > limit:
+            raise ValueError("no convergence")
+    return x
+
+
+def exhausted(a: Any) -> Any:
+    steps = 0
+    while a > 1:
+        a, steps = a / 2, steps + 1
+        if steps == 5:
+            raise RuntimeError("too many steps")
+    return a
+
+
+def rooted(value: Any) -> Any:
+    assert value >= 0, "below 0"
+    return np.sqrt(value)
+
+
+def guarded(x: Any, is_caught: bool) -> Any:
+    total = 0.0
+    for value in x:
+        if value != 3:
+            try:
+                total += rooted(value) if is_caught else 0.0
+            except AssertionError:
+                total -= 1.0
+            total += 0.0 if is_caught else rooted(value)
+    return total
+
+
+def test_errors_in_loops() -> None:
+    search = graphc.jit(converged, mode="interpreted")
+    assert search(2.0, 50) == converged(2.0, 50)
+    with pytest.raises(ValueError, match="no convergence"):
+        search(2.0, 2)
+    assert all(reason is None for plan in search.loops.values() for reason in plan.reasons.values())
+    halved = graphc.jit(exhausted)
+    assert halved(3.0) == 0.75
+    with pytest.raises(RuntimeError, match="too many steps"):
+        halved(100.0)
+    traced = graphc.jit(guarded, mode="interpreted", static_argnames="is_caught")
+    for x in (np.array([4.0, 9.0, 3.0]), np.array([4.0, -1.0, 3.0])):
+        assert traced(x, True) == guarded(x, True)
+    assert traced(np.array([4.0, 9.0]), False) == 5.0
+    with pytest.raises(AssertionError, match="below 0"):
+        traced(-np.ones(2), False)
 
 
 def test_names_of_one_array() -> None:
