@@ -26,6 +26,7 @@ from graphc.ir.pairs import with_pairs
 from graphc.ir.source_lines import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.identity import EFFECTS, Frame, again, attached, checked
+from graphc.ops.questions import asked_equal
 from graphc.ops.scan import UNKNOWN as MANY
 from graphc.startup.record import record
 from graphc.tensor import boundary
@@ -235,16 +236,22 @@ class Repetition:
 
     def next_state(self, state: Any, initial: Any, now: Any) -> list[Node]:
         """The leaves of a state after a step. Raises Again where a number of Python's has become one of NumPy's."""
+        name = "an array" if state[0] == "array" else state[1] or "what it returns"
         if now is UNBOUND:
-            raise GraphTypeError(f"{state[1]} is not bound in each step")
+            raise GraphTypeError(f"{name} is not bound in each step")
         values = parts(now)
         if values is None or structure(with_pairs(boundary.given(now))) != structure(initial):
-            raise GraphTypeError(f"{state[1]} is {described(initial)} before it, and {described(now)} after a step")
+            raise GraphTypeError(f"{name} is {described(initial)} before it, and {described(now)} after a step")
         flags = [a and is_python_number(leaf) for a, leaf in zip(self.numbers[state], values, strict=True)]
         if flags != self.numbers[state]:
             self.numbers[state] = flags
             raise Again
-        return [as_node(leaf) for leaf in values]
+        nodes = [as_node(leaf) for leaf in values]
+        for node, before in zip(nodes, map(as_node, leaves(initial)), strict=True):
+            pairs = zip(node.type.shape, before.type.shape, strict=True) if node.ndim == before.ndim else [(0, 1)]
+            if not all(asked_equal(*pair) for pair in pairs):
+                raise GraphTypeError(f"{name} may change its shape from step to step")
+        return nodes
 
     def learn(self, value: Any, own: Mapping[str, Any], region: Region) -> bool:
         """Note what a step has done that was not known: arrays that it writes, and names that it binds. value: what it

@@ -295,6 +295,19 @@ def collected(x: Any) -> Any:
     return sum(found)
 
 
+def shortened(x: Any) -> Any:
+    while x.sum() > 3:
+        x = x[:-1]
+    return x
+
+
+def beginning(x: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] < 0:
+            return x[:i]
+    return x
+
+
 def chosen(x: Any) -> Any:
     best = None
     for value in x:
@@ -304,7 +317,11 @@ def chosen(x: Any) -> Any:
 
 
 def test_loops_that_cannot_be_nodes_are_traced_step_by_step() -> None:
-    for program, args, reason in ((collected, (20.0,), "changes a list"), (chosen, (VALUES[:4],), "None")):
+    for program, args, reason in (
+        (collected, (20.0,), "changes a list"), (chosen, (VALUES[:4],), "None"),
+        (shortened, (np.arange(5.0),), "x may change its shape"),
+        (beginning, (VALUES[:4],), "what it returns may change"),
+    ):  # fmt: skip
         traced = graphc.jit(program, mode="interpreted")
         np.testing.assert_allclose(traced(*args), program(*args))
         (plan,) = traced.loops.values()
