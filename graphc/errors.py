@@ -68,10 +68,6 @@ class AssertionFailed(GraphcError, AssertionError):
     """An assertion of the program does not hold for the values of a call."""
 
 
-class ProgramError(GraphcError, RuntimeError):
-    """A RuntimeError of the program, which a call raises: `raise RuntimeError("no convergence")` in a compiled loop."""
-
-
 class MissingInputError(GraphcError, ValueError):
     """A graph needs a variable that is no input, not shared and not given."""
 

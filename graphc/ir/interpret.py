@@ -284,7 +284,6 @@ CHECKED: dict[str, type[errors.GraphcError]] = {
     "index": errors.IndexOutOfBounds,
     "assertion": errors.AssertionFailed,
     "value": errors.GraphValueError,
-    "runtime": errors.ProgramError,
 }
 
 

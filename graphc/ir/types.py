@@ -333,7 +333,7 @@ class Guard:
     relation: Literal["==", "<=", "<"]
     right: Any
     message: str
-    error: Literal["shape", "index", "assertion", "value", "runtime"] = "shape"
+    error: Literal["shape", "index", "assertion", "value"] = "shape"
 
 
 class Lowering:

@@ -23,7 +23,7 @@ from graphc.ir.node import Node, describe, literal, plain
 from graphc.ir.pairs import with_pairs
 from graphc.ir.source_lines import PACKAGE, TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
-from graphc.ops.identity import EFFECTS, Frame, again, checked
+from graphc.ops.identity import EFFECTS, Frame, again
 from graphc.ops.shape import filled
 from graphc.startup.record import record
 from graphc.tensor import boundary
@@ -56,35 +56,12 @@ class Returned:
 
 
 @record(eq=False)
-class Raised:
-    """The end of a block by `raise`. error: makes what is raised."""
-
-    error: Callable[[], Any]
-
-
-@record(eq=False)
 class Open:
     """The end of a block in one of several ways. code: an int64 scalar, 0 for its end, 1 for `break`, 2 for `return`.
     value: what is returned then; UNBOUND if nothing ever is."""
 
     code: Node
     value: Any
-
-
-ERRORS = {"ValueError": "value", "IndexError": "index", "AssertionError": "assertion", "RuntimeError": "runtime"}
-"""The errors that a node raises, by those of Python."""
-
-
-def refuse(holds: Node, raised: Raised) -> None:
-    """Let the call raise an error where a condition holds."""
-    error = raised.error()
-    error = error() if isinstance(error, type) else error
-    which = ERRORS.get(type(error).__name__)
-    if which is None:
-        raise GraphTypeError(f"it raises {type(error).__name__}")
-    is_sound = cast(elementwise("logical_not", holds), "int64")
-    (is_sound,) = again([is_sound], [signal()])  # or a loop without a step would check it
-    EFFECTS.frames[-1].found.append(checked(signal(), [is_sound], str(error), which))
 
 
 def signal() -> Node:
@@ -289,26 +266,11 @@ def frozen(value: Any) -> Any:
         return error
 
 
-def surviving(holds: Node, then: Side, orelse: Side) -> tuple[Side, Side]:
-    """The sides of a choice, of which one that raises an error is the other one: the call raises the error."""
-    raised = [each.status if type(each.status) is Raised else None for each in (then, orelse)]
-    if raised[0] is not None and raised[1] is not None:
-        raise GraphTypeError("it raises one of several errors")
-    if raised[0] is not None:
-        refuse(holds, raised[0])
-        return orelse, orelse
-    if raised[1] is not None:
-        refuse(elementwise("logical_not", holds), raised[1])
-        return then, then
-    return then, orelse
-
-
 def merged(test: Any, sides: Sequence[Callable[[], Any]], names: Sequence[str]) -> Any:
     """Carry out one of two branches. Returns the status."""
     holds = truth(test)
     cells = cells_of(sides, names)
     then, orelse = (side_of(each, cells) for each in sides)
-    then, orelse = surviving(holds, then, orelse)
     chooser = Chooser(holds, then.effects, orelse.effects)
     for key in cells:
         if key in then.bound or key in orelse.bound:

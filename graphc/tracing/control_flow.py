@@ -7,21 +7,18 @@ another one that does.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
-from types import FrameType
 from typing import Any, TypeAlias
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, plain
-from graphc.ir.source_lines import PACKAGE, TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor import boundary
 from graphc.tensor.handles import Region
-from graphc.tensor.python_functions import is_open, tried
-from graphc.tracing.blocks import BREAK, Open, Raised, Returned, merged, truth, truth_node
+from graphc.tensor.python_functions import is_open
+from graphc.tracing.blocks import BREAK, Open, Returned, merged, truth, truth_node
 from graphc.tracing.loop_plans import giving_up, is_compiled
 from graphc.tracing.repetitions import Elements, Repetition, counted, elements_of, repeated
 
@@ -39,10 +36,8 @@ class Flow:
 
     @staticmethod
     def raised(error: Callable[[], Any]) -> Any:
-        """`raise` in a branch of a node. Raises GraphTypeError within a `try`, which would have to catch it."""
-        if in_try():
-            raise GraphTypeError("an error is raised in a `try`")
-        return Raised(error)
+        """`raise` in a branch of a node, which cannot be a part of it: raises GraphTypeError."""
+        raise GraphTypeError(f"it raises {error()!r}")
 
     @staticmethod
     def is_node() -> bool:
@@ -182,8 +177,6 @@ class Flow:
     @staticmethod
     def result(status: Any) -> Any:
         """The result of a function whose block ended so."""
-        if type(status) is Raised:
-            raise status.error()
         if type(status) is Open:
             raise GraphTypeError("it is open whether the function returns")
         return None if status is None else status.value
@@ -215,17 +208,6 @@ class Flow:
 
 
 FLOW = Flow()
-
-
-def in_try() -> bool:
-    """True if the program, since the function that is traced was called, is within a `try`."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not (TRACE.loops is not None and frame.f_code is TRACE.loops.end):
-        blocks = () if frame.f_code.co_filename.startswith(PACKAGE) else tried(frame.f_code)
-        if any(start <= frame.f_lasti < end for start, end in blocks):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def pythons(value: Any) -> Any:

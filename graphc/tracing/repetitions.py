@@ -35,7 +35,6 @@ from graphc.tensor.python_functions import number
 from graphc.tracing.blocks import (
     UNBOUND,
     Open,
-    Raised,
     Returned,
     as_program_has,
     bind,
@@ -204,8 +203,6 @@ class Repetition:
                         bind(cell, UNBOUND)
                 self.relate(own)
                 status = run()
-                if type(status) is Raised:
-                    raise GraphTypeError("each step raises an error")
                 check_containers(self.containers)
                 made = self.after(status, own, region)
                 results = [*made, *more(status)]
