@@ -155,19 +155,28 @@ def containers(functions: Sequence[Callable[..., Any]]) -> list[tuple[Any, Any]]
             if not value.__code__.co_filename.startswith(PACKAGE):
                 pending += [contents(cell) for cell in value.__closure__ or ()]
         elif isinstance(value, dict):
-            made.append((value, {key: id(each) for key, each in value.items()}))
+            made.append((value, held(value)))
             pending += value.values()
         elif isinstance(value, (list, tuple, deque)):
-            made.append((value, [*map(id, value)]))
+            made.append((value, held(value)))
             pending += value
         elif isinstance(value, set):
-            made.append((value, set(value)))
+            made.append((value, held(value)))
         elif hasattr(value, "__next__"):
             raise GraphTypeError("it may take elements of an iterator")
         elif isinstance(getattr(value, "__dict__", None), dict) and is_of_program(value):
-            made.append((value, {key: id(each) for key, each in vars(value).items()}))
+            made.append((value, held(value)))
             pending += vars(value).values()
     return made
+
+
+def held(value: Any) -> Any:
+    """What a container or an object holds, by identity."""
+    if isinstance(value, (list, tuple, deque)):
+        return [*map(id, value)]
+    if isinstance(value, set):
+        return set(value)
+    return {key: id(each) for key, each in (value if isinstance(value, dict) else vars(value)).items()}
 
 
 def is_of_program(value: Any) -> bool:
@@ -180,17 +189,8 @@ LIBRARIES = "graphc", "numpy", "builtins"
 
 def check_containers(before: Sequence[tuple[Any, Any]]) -> None:
     """Raise GraphTypeError if a container has changed."""
-    for value, held in before:
-        now: Any
-        if isinstance(value, dict):
-            now = {key: id(each) for key, each in value.items()}
-        elif isinstance(value, (list, tuple, deque)):
-            now = [*map(id, value)]
-        elif isinstance(value, set):
-            now = set(value)
-        else:
-            now = {key: id(each) for key, each in vars(value).items()}
-        if now != held:
+    for value, former in before:
+        if held(value) != former:
             raise GraphTypeError(f"its body changes a {type(value).__name__}")
 
 
