@@ -36,6 +36,9 @@ faster written out."""
 NO_SOURCE = "the source of its function is not at hand, or has `global`, `nonlocal`, `yield`, `eval` or `locals()`"
 
 
+TRIED = "a function that it may call has a `try`, which might catch what cannot be compiled"
+
+
 @record()
 class Loop:
     """A loop of a program: its file, and its line and column."""
@@ -136,7 +139,11 @@ def with_loops(
         try:
             if not plan.compiled:
                 return trace()
-            with rewritten(functions(), flow()):
+            called = functions()
+            if any(_source().has_try(each.__code__) for each in called):
+                plan.reasons |= dict.fromkeys(plan.compiled, TRIED)
+                continue
+            with rewritten(called, flow()):
                 return trace()
         except LoopAsked as asked:
             plan.reasons[asked.loop] = None

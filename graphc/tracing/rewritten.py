@@ -31,6 +31,7 @@ from types import CodeType
 from typing import Any
 
 from graphc.startup.record import record
+from graphc.tensor.python_functions import tried
 
 FLOW = "\0graphc: loops and choices"
 """The constant of a code object in whose place `FLOW` comes."""
@@ -132,6 +133,11 @@ def compiled_in_place(node: ast.FunctionDef | ast.Lambda, code: CodeType, import
     (outer,) = (each for each in compile(module, code.co_filename, "exec").co_consts if isinstance(each, CodeType))
     made = next(each for each in outer.co_consts if isinstance(each, CodeType))
     return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+def has_try(code: CodeType) -> bool:
+    """True if a code object, or a function written in it, has a `try`."""
+    return bool(tried(code)) or any(has_try(each) for each in code.co_consts if isinstance(each, CodeType))
 
 
 def loops_around(code: CodeType, place: int) -> list[tuple[int, int]]:
@@ -633,4 +639,4 @@ def function_of(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> as
     return ast.FunctionDef(name, arguments, body, [], None, **more)
 
 
-__all__ = ["loops_around", "rewritten_code"]
+__all__ = ["has_try", "loops_around", "rewritten_code"]

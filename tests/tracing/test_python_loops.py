@@ -399,6 +399,22 @@ def test_errors_in_loops() -> None:
         traced(-np.ones(2), False)
 
 
+def swallowed(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        if value != 3:
+            try:
+                total += rooted(value)
+            except Exception:
+                total -= 1.0
+    return total
+
+
+def test_a_program_that_catches_all_errors_sees_its_own_alone() -> None:
+    for x in (np.array([4.0, 9.0, 3.0]), np.array([4.0, -1.0, 3.0])):
+        assert graphc.jit(swallowed, mode="interpreted")(x) == swallowed(x)
+
+
 def test_names_of_one_array() -> None:
     def aliased(x: Any) -> Any:
         a = x.copy()
